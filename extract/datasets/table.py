@@ -1,0 +1,168 @@
+"""Tables: CSV, TSV or Parquet with a column of paths and, where known, of labels and of splits.
+
+Headers are read in any case.  A `labels` column may hold several labels a cell, as a list or separated by
+";", "|" or ","; several label columns are read as a 0/1 column a class.  Paths are relative to the table.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from extract.datasets.base import UNLABELLED, ImageSet, Lazy, Sources, Splits, split_name
+from extract.datasets.labels import encode, encode_many, word
+from extract.errors import InputError, MissingExtraError
+
+EXTENSIONS = (".csv", ".tsv", ".parquet")
+
+_IMAGE = ("path", "image", "image_path", "filepath", "file_path", "file", "filename", "file_name", "img")
+_LABEL = ("label", "labels", "class", "class_name", "category", "target")
+_SPLIT = ("split", "set", "subset", "partition")
+_TRUE, _FALSE = {"1", "1.0", "true"}, {"0", "0.0", "false"}
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+def open_table(
+    table: Path,
+    *,
+    name: str | None = None,
+    image_column: str | None = None,
+    label_column: str | Sequence[str] | None = None,
+    split_column: str | None = None,
+) -> Splits:
+    """Read a table; a column that has none of the usual names is to be named."""
+    columns = _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_csv(table)
+    image = _column(columns, image_column, _IMAGE, "image_column", table)
+    if image is None:
+        raise InputError(f"{table} has the columns {', '.join(columns)}; name the one of paths: image_column")
+    sources, names = _images(columns[image], table)
+    params: dict[str, Any] = {"table": table.name, "image_column": image}
+    labels: np.ndarray | None = None
+    classes: tuple[str, ...] = ()
+    if label_column is not None and not isinstance(label_column, str):
+        chosen = [_column(columns, each, (), "label_column", table) or each for each in label_column]
+        labels, classes = _binary(columns, chosen, table), tuple(chosen)
+        params["label_column"] = chosen
+    elif label := _column(columns, label_column, _LABEL, "label_column", table):
+        labels, classes = _labels(columns[label], several=label.lower() == "labels")
+        params["label_column"] = label
+
+    def part(split: str | None, rows: np.ndarray) -> ImageSet:
+        own = None if labels is None else labels[rows]
+        known = own is not None and (own.any() if own.ndim == 2 else (own != UNLABELLED).any())
+        return ImageSet(
+            name=name or table.stem,
+            split=split,
+            sources=Lazy(len(rows), lambda position: sources[rows[position]]),
+            names=tuple(names[i] for i in rows),
+            labels=own if known else None,
+            classes=classes,
+            root=table.parent,
+            params=params,
+        )
+
+    split = _column(columns, split_column, _SPLIT, "split_column", table)
+    if split is None:
+        return Splits({"all": part(None, np.arange(len(names)))})
+    rows = _rows_by_split(columns[split], table)
+    return Splits({each: part(each, rows[each]) for each in ("train", "val", "test") if len(rows[each])})
+
+
+def _rows_by_split(cells: Sequence[Any], table: Path) -> dict[str, np.ndarray]:
+    found = np.array([split_name(str(cell or ""), f"{table}, row {i},") for i, cell in enumerate(cells, 1)])
+    return {split: np.flatnonzero(found == split) for split in ("train", "val", "test")}
+
+
+def _column(
+    columns: Columns, asked: str | None, usual: Sequence[str], option: str, table: Path
+) -> str | None:
+    """The column that was asked for, or the only one with a usual name; None where there is none."""
+    by_lower = {each.strip().lower(): each for each in columns}
+    if asked is not None:
+        found = asked if asked in columns else by_lower.get(asked.strip().lower())
+        if found is None:
+            raise InputError(f"{table} has no column {asked!r}; it has {', '.join(columns)}")
+        return found
+    candidates = [by_lower[each] for each in usual if each in by_lower]
+    if len(candidates) > 1:
+        raise InputError(f"{table} has the columns {' and '.join(candidates)}; choose one: {option}")
+    return candidates[0] if candidates else None
+
+
+def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]]:
+    """Files that must exist, or the encoded images that a Parquet file holds itself."""
+    if not len(cells):
+        raise InputError(f"{table} has no rows")
+    if isinstance(cells[0], Mapping):  # {"bytes": …, "path": …}
+        return Lazy(len(cells), lambda i: cells[i]["bytes"]), tuple(f"image {i}" for i in range(len(cells)))
+    names = tuple("" if cell is None else str(cell) for cell in cells)
+    paths = [table.parent / each for each in names]
+    missing = [each for each, path in zip(names, paths, strict=True) if not each or not path.exists()]
+    if missing:
+        raise InputError(f"{table} names {len(missing)} files that do not exist, the first {missing[0]!r}")
+    return paths, names
+
+
+def _labels(cells: Sequence[Any], *, several: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
+        return encode_many([() if cell is None else cell for cell in cells])
+    if not several:
+        return encode(cells)
+    words = [word(cell) or "" for cell in cells]
+    separator = next((each for each in ";|," if any(each in text for text in words)), ";")
+    return encode_many([text.split(separator) for text in words])
+
+
+def _binary(columns: Columns, chosen: Sequence[str], table: Path) -> np.ndarray:
+    """(n, c) from a 0/1 column a class."""
+    labels = np.zeros((len(columns[chosen[0]]), len(chosen)), np.uint8)
+    for j, column in enumerate(chosen):
+        for i, cell in enumerate(columns[column]):
+            text = str(cell).strip().lower()
+            if text not in _TRUE | _FALSE:
+                raise InputError(f"{table}, row {i + 1}, column {column} holds {cell!r}; it should be 0 or 1")
+            labels[i, j] = text in _TRUE
+    return labels
+
+
+def _read_csv(table: Path) -> Columns:
+    """Columns by header; the separator is the likeliest of the header line."""
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            head = file.readline()
+            file.seek(0)
+            rows = [row for row in csv.reader(file, delimiter=max(",;\t", key=head.count)) if row]
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{table} is not UTF-8 ({error.reason} at byte {error.start}); save it as such"
+        ) from None
+    except csv.Error as error:
+        raise InputError(f"{table} cannot be read as a table: {error}") from None
+    if not rows:
+        raise InputError(f"{table} is empty; it should begin with a line of column names")
+    header, *body = rows
+    for number, row in enumerate(body, 1):
+        if len(row) != len(header):
+            raise InputError(f"{table}, row {number} has {len(row)} cells under {len(header)} column names")
+    if len(set(header)) != len(header):
+        raise InputError(f"{table} has two columns of the same name among {', '.join(header)}")
+    return {column: [row[i] for row in body] for i, column in enumerate(header)}
+
+
+def _read_parquet(table: Path) -> Columns:
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError:
+        raise MissingExtraError(
+            f"reading {table.name} needs pyarrow: pip install pyarrow (the extra `tables`)"
+        ) from None
+    try:
+        read = parquet.read_table(table)
+    except ArrowInvalid as error:
+        raise InputError(f"{table} is no Parquet file: {error}") from None
+    return {column: read[column].to_pylist() for column in read.column_names}

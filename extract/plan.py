@@ -1,0 +1,67 @@
+"""What an extraction would do before it does it: the rows that are missing and what they cost.
+
+Needs no torch: a run whose features are all stored stops here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from extract import taps as tap_names
+from extract.spec import BackboneSpec, Identity, identity
+from extract.store import Store
+from extract.taps import Tap
+
+_ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
+ID_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows each tap lacks, for n images.  An image that stands in a dataset twice is planned once."""
+
+    spec: BackboneSpec
+    dtype: str
+    ids: np.ndarray  # (n, 16) uint8, in the dataset's order
+    identities: Mapping[Tap, Identity]  # by resolved tap
+    lacking: Mapping[Tap, np.ndarray]  # (n,) bool: to be written under this tap
+
+    @property
+    def passes(self) -> int:
+        """Forward passes: images of which any tap is missing."""
+        return int(self.missing.sum())
+
+    @property
+    def missing(self) -> np.ndarray:
+        """(n,) bool: the images that must go through the backbone."""
+        return np.asarray(np.any(list(self.lacking.values()), axis=0))
+
+    @property
+    def bytes(self) -> int:
+        """What the store will grow by, near enough."""
+        return sum(int(rows.sum()) * (self.row_bytes(tap) + ID_BYTES) for tap, rows in self.lacking.items())
+
+    def row_bytes(self, tap: Tap) -> int:
+        """One stored row of `tap`, in bytes."""
+        return prod(tap_names.shape(tap, self.spec)) * _ITEM_BYTES[self.dtype]
+
+
+def make(
+    spec: BackboneSpec, taps: Sequence[Tap | str], ids: np.ndarray, *, store: Store, dtype: str = "float16"
+) -> Plan:
+    """Compare what is asked of a backbone with what `store` holds."""
+    resolved = dict.fromkeys(tap_names.resolve(tap_names.parse(tap), spec) for tap in taps)
+    identities = {tap: identity(spec, tap, dtype) for tap in resolved}
+    first = np.zeros(len(ids), dtype=bool)
+    first[np.unique(as_void(ids), return_index=True)[1]] = True
+    lacking = {tap: first & ~store.present(which.digest, ids) for tap, which in identities.items()}
+    return Plan(spec, dtype, ids, identities, lacking)
+
+
+def as_void(ids: np.ndarray) -> np.ndarray:
+    """(n, 16) bytes as n opaque values that compare and sort whole."""
+    return np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()

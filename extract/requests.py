@@ -1,0 +1,128 @@
+"""What a user asked for, before anything is loaded.  No torch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from extract.aliases import ALIASES, PACKAGES
+from extract.errors import InputError
+from extract.spec import READING, digest_json
+
+PRECISIONS = ("float32", "bf16")
+_DISTRIBUTIONS = {
+    "timm": ("timm",),
+    "open_clip": ("open-clip-torch", "timm"),
+    "torchvision": (),
+    "package": ("timm",),
+    "control": (),
+}
+LIBRARIES = tuple(_DISTRIBUTIONS)
+"""What may stand before the colon of a name."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A backbone by name, with its options.
+
+    `name` is an alias, `timm:ARCH[.TAG]`, `open_clip:ARCH/TAG`, `torchvision:NAME[/WEIGHTS]` or a registered
+    name.  `mean`, `std`, `interpolation` and `crop_pct` override the model's own transform; `strict=False`
+    lets a checkpoint lack parameters, which then are random and counted.
+    """
+
+    name: str
+    checkpoint: str | None = None
+    image_size: int | str = 224  # or "native"
+    pretrained: bool = True
+    seed: int = 0  # of weights that are random
+    projection: bool = False
+    norm: bool = True
+    crop_pct: float = 1.0
+    precision: str = "float32"
+    mean: tuple[float, float, float] | None = None
+    std: tuple[float, float, float] | None = None
+    interpolation: str | None = None
+    patch_size: int | None = None
+    num_prefix_tokens: int | None = None
+    revision: str | None = None
+    strict: bool = True
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f'precision "{self.precision}" is not known; there are {" and ".join(PRECISIONS)}'
+            )
+        if self.image_size != "native" and not (isinstance(self.image_size, int) and self.image_size > 0):
+            raise InputError(f'image size "{self.image_size}" is neither a number of pixels nor native')
+        if self.revision is not None and self.checkpoint is not None:
+            raise InputError("a revision is of weights on a hub, and a checkpoint was given; leave one out")
+        for option in ("mean", "std"):
+            values = getattr(self, option)
+            if values is not None:
+                if len(values) != 3:
+                    raise InputError(
+                        f"{option} has {len(values)} values; it takes three, for red, green and blue"
+                    )
+                object.__setattr__(self, option, tuple(map(float, values)))
+        if self.checkpoint is not None:
+            object.__setattr__(self, "checkpoint", os.fspath(self.checkpoint))
+
+    @property
+    def alias(self) -> str | None:
+        """The short name that was used, if one was."""
+        return self.name if self.name in ALIASES else None
+
+    @property
+    def library(self) -> str | None:
+        """What stands before the colon of the full name; None for a registered name or an unknown one."""
+        before, colon, _ = ALIASES.get(self.name, self.name).partition(":")
+        return before if colon and before in LIBRARIES else None
+
+    @property
+    def model(self) -> str:
+        """What stands after the colon."""
+        return ALIASES.get(self.name, self.name).partition(":")[2]
+
+    def key(self) -> str:
+        """Equal for requests that load the same backbone with the same software from the same file."""
+        full = ALIASES.get(self.name, self.name)
+        names = ["torch", "torchvision", *_DISTRIBUTIONS.get(self.library or "", ())]
+        if self.library == "package" and self.model in PACKAGES:
+            names.append(PACKAGES[self.model])
+        return digest_json(
+            {
+                **asdict(self),
+                "full": full,
+                "reading": READING,
+                "versions": {name: version(name) for name in names},
+                "stat": None if self.checkpoint is None else _stat(self.checkpoint),
+            }
+        )
+
+
+@cache
+def version(distribution: str) -> str | None:
+    """The installed version of a distribution, None where it is not installed."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def minor(distribution: str) -> str | None:
+    """ "1.0" of 1.0.31: patches of a library are taken to leave a model's numbers alone."""
+    full = version(distribution)
+    return None if full is None else ".".join(full.split(".")[:2])
+
+
+def _stat(checkpoint: str) -> tuple[int, ...]:
+    try:
+        stat = Path(checkpoint).stat()
+    except OSError:
+        raise InputError(
+            f"there is no checkpoint {checkpoint}; give the path of a .pth or .safetensors file"
+        ) from None
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

@@ -1,0 +1,231 @@
+"""Multinomial logistic regression, solved to its optimum.  Axes: n samples, d feature dims, c classes, s settings.
+
+Mean cross-entropy + l2/2 * ||weight||^2, with a free bias. A convex problem: nothing is random, and where the
+optimiser starts does not matter. It works in the eigenbasis of the features' covariance (r axes and one for the
+bias, a column of ones), where the Hessian is nearly diagonal: h * covariance + l2, with h the mean of
+p * (1 - p) at the start. Böhning (Ann. Inst. Stat. Math. 1992) bounds h by 1/2.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Num
+
+from probes import checks, shapes
+from probes.affine import predict, score
+from probes.eigenbasis import eigenbasis
+from probes.minimise import Minimum, minimise
+from probes.scaling import raised
+
+__all__ = ["C_from_l2", "Fit", "Hparams", "fit", "l2_from_C", "path", "predict", "score"]
+
+Number = float | Array
+BLOCK = 1024  # rows at a time: a block and its logits stay in the cache between the two products
+
+
+class Hparams(NamedTuple):
+    """What a sweep may vary: a number, or an array of them."""
+
+    l2: float | Float[Array, "*sweep"] = 1e-3
+
+
+class Fit(NamedTuple):
+    """All that `predict` needs, and how well the optimiser did; from `path`, with a leading axis of settings.
+
+    `grad_norm` is the gradient's norm relative to the one at weight zero, both measured by the approximate
+    inverse Hessian, so it knows no units: its square is about the share of the possible gain still missing.
+    """
+
+    weight: Float[Array, "*s d c"]
+    bias: Float[Array, "*s c"]
+    grad_norm: Float[Array, "*s"]
+    converged: Bool[Array, "*s"]
+    steps: Int[Array, "*s"]  # evaluations of the loss
+
+
+def l2_from_C(C: float, n: int) -> float:  # noqa: N802, N803 - scikit-learn's name
+    """The `l2` that means the same as scikit-learn's C on n samples; arrays of C give arrays."""
+    return 1 / (n * C)
+
+
+def C_from_l2(l2: float, n: int) -> float:  # noqa: N802 - scikit-learn's name
+    """scikit-learn's C that means the same as `l2` on n samples; arrays give arrays."""
+    return 1 / (n * l2)
+
+
+@partial(jax.jit, static_argnames=("num_classes", "max_steps"))
+def fit(
+    features: Num[Array, "n d"],
+    labels: Int[Array, " n"],
+    hparams: Hparams = Hparams(),  # noqa: B008 - a tuple of numbers
+    *,
+    num_classes: int,
+    mask: Bool[Array, " n"] | None = None,
+    max_steps: int = 1000,
+    tol: float | Float[Array, ""] = 1e-5,
+) -> Fit:
+    """Solve one setting from zero; rows where `mask` is False do not count.
+
+    Under a vmap over `hparams` the decomposition is still made once; memory grows with the settings, which
+    `path` avoids. `tol` is relative to the gradient at zero. Below 1e-6 it wants float64 (`jax.enable_x64`).
+    """
+    problem = _problem(features, labels, num_classes, mask)
+    start = jnp.zeros_like(problem.gradient)
+    return _restore(problem, _solve(problem, start, hparams.l2, _spread(problem, start), max_steps, tol))
+
+
+def path(
+    features: Num[np.ndarray | Array, "n d"],
+    labels: Int[np.ndarray | Array, " _n"],
+    l2s: Sequence[float] | Num[np.ndarray | Array, " s"],
+    *,
+    num_classes: int,
+    mask: Bool[np.ndarray | Array, " _n"] | None = None,
+    max_steps: int = 1000,
+    tol: float = 1e-5,
+) -> Fit:
+    """Solve all `l2s`, in any order: from the strongest to the weakest, in groups of neighbours.
+
+    Each group is one wide computation that starts where the one before it ended. Groups are of 16 settings at
+    few classes down to 1 at many, so memory does not grow with the number of settings, and one program serves
+    every list of values. Rows are padded to one of 16 sizes an octave, so it mostly serves another n as well.
+    """
+    features, l2s = checks.check_features(features), checks.check_positive(l2s, "l2s")
+    mask = checks.check_mask(mask, len(features))
+    checks.check_together(features, labels)
+    labels = np.where(mask, np.asarray(labels), 0)
+    checks.check_trainable(labels[mask], num_classes)
+
+    size = shapes.bucket(len(features))
+    rows = (shapes.pad(array, size) for array in (features, labels, mask))
+    problem = _prepare(*rows, num_classes=num_classes)
+
+    start, fits = jnp.zeros_like(problem.gradient), []
+    order = np.argsort(-l2s, kind="stable")
+    group = _group_size(num_classes, len(l2s))
+    for first in range(0, len(order), group):
+        chosen = order[first : first + group]
+        chosen = np.pad(chosen, (0, group - len(chosen)), mode="edge")
+        found, start = _solve_group(problem, start, l2s[chosen], tol, max_steps=max_steps)
+        fits.append(found)
+    unsorted = np.argsort(order)
+    return Fit(*(jnp.asarray(np.concatenate(leaf)[unsorted]) for leaf in zip(*fits, strict=True)))
+
+
+def _group_size(num_classes: int, settings: int) -> int:
+    """Settings solved side by side: wide products, yet a warm start for all but the first."""
+    limit = next(
+        (size for size, classes in ((16, 4), (8, 32), (4, 150), (2, 400)) if num_classes <= classes), 1
+    )
+    return int(min(limit, 2 ** (settings - 1).bit_length()))
+
+
+class _Problem(NamedTuple):
+    rows: Array  # blocks, b, r + 1: the last is 1 for the bias
+    labels: Array  # blocks, b
+    share: Array  # blocks, b
+    values: Array  # r + 1: mean square of each column
+    penalised: Array  # r + 1: 1, but 0 for the bias
+    gradient: Array  # c, r + 1: at zero, the same for every l2
+    basis: Array  # d, r
+    mean: Array  # d
+
+
+def _problem(features: Array, labels: Array, num_classes: int, mask: Array | None) -> _Problem:
+    turned = eigenbasis(raised(features), mask)
+    n, r = turned.rows.shape
+    blocks = -(-n // BLOCK)
+    block = -(-n // blocks)
+
+    def split(array: Array) -> Array:
+        padding = [(0, blocks * block - n)] + [(0, 0)] * (array.ndim - 1)
+        return jnp.pad(array, padding).reshape(blocks, block, *array.shape[1:])
+
+    rows = jnp.concatenate([turned.rows, jnp.ones_like(turned.rows, shape=(n, 1))], axis=1)
+    values = jnp.append(turned.values, 1)
+    penalised = jnp.ones_like(values).at[r].set(0)
+    residual = (1 / num_classes - jax.nn.one_hot(labels, num_classes, dtype=rows.dtype)) * turned.share[
+        :, None
+    ]
+    return _Problem(
+        split(rows),
+        split(labels),
+        split(turned.share),
+        values,
+        penalised,
+        residual.T @ rows,
+        turned.basis,
+        turned.mean,
+    )
+
+
+def _loss(problem: _Problem, penalty: Array, point: Array) -> tuple[Array, Array]:
+    """Value and gradient, a block of rows at a time: the logits of all rows are never held."""
+
+    def add(
+        total: tuple[Array, Array], block: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array], None]:
+        rows, labels, share = block
+        logits = point @ rows.T  # classes first: stacked settings are then one wide matrix
+        true = labels == jnp.arange(len(point))[:, None]
+        highest = logits.max(0)
+        odds = jnp.exp(logits - highest)
+        sums = odds.sum(0)
+        value = share @ (highest + jnp.log(sums) - jnp.where(true, logits, 0).sum(0))
+        residual = odds * (share / sums) - jnp.where(true, share, 0)
+        return (total[0] + value, total[1] + residual @ rows), None
+
+    zero = jnp.zeros((), point.dtype), jnp.zeros_like(point)
+    (value, gradient), _ = jax.lax.scan(add, zero, (problem.rows, problem.labels, problem.share))
+    return value + jnp.vdot(penalty * point, point) / 2, gradient + penalty * point
+
+
+def _spread(problem: _Problem, point: Array) -> Array:
+    """Mean of p * (1 - p) over rows and classes: how much curvature cross-entropy has left at `point`."""
+
+    def add(total: Array, block: tuple[Array, Array]) -> tuple[Array, None]:
+        rows, share = block
+        chances = jax.nn.softmax(point @ rows.T, axis=0)
+        return total + share @ (chances * (1 - chances)).mean(0), None
+
+    return jax.lax.scan(add, jnp.zeros((), point.dtype), (problem.rows, problem.share))[0]
+
+
+def _solve(
+    problem: _Problem, start: Array, l2: Number, spread: Array, max_steps: int, tol: Number
+) -> Minimum:
+    """The minimum in the eigenbasis; its `norm` relative to the one at zero."""
+    penalty = jnp.asarray(l2, start.dtype) * problem.penalised
+    curvature = spread * problem.values + penalty
+    diagonal = 1 / jnp.maximum(curvature, jnp.finfo(start.dtype).eps * curvature.max())
+    unit = jnp.sqrt(jnp.vdot(problem.gradient, diagonal * problem.gradient))
+    found = minimise(
+        partial(_loss, problem, penalty), start, diagonal=diagonal, goal=tol * unit, max_steps=max_steps
+    )
+    return found._replace(norm=jnp.where(unit > 0, found.norm / unit, 0))
+
+
+def _restore(problem: _Problem, found: Minimum) -> Fit:
+    """The solution in terms of the features as they came."""
+    weight = problem.basis @ found.point[:, :-1].T
+    bias = found.point[:, -1] - problem.mean @ weight
+    return Fit(weight, bias, found.norm, found.converged, found.steps)
+
+
+@partial(jax.jit, static_argnames="num_classes")
+def _prepare(features: Array, labels: Array, mask: Array, *, num_classes: int) -> _Problem:
+    return _problem(features, labels, num_classes, mask)
+
+
+@partial(jax.jit, static_argnames="max_steps")
+def _solve_group(
+    problem: _Problem, start: Array, l2s: Array, tol: Array, *, max_steps: int
+) -> tuple[Fit, Array]:
+    """All `l2s` from one start, side by side; also where the last of them ended."""
+    spread = _spread(problem, start)
+    found = jax.vmap(lambda l2: _solve(problem, start, l2, spread, max_steps, tol))(l2s)
+    return jax.vmap(partial(_restore, problem))(found), found.point[-1]

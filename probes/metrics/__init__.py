@@ -1,0 +1,1 @@
+"""Metrics: per-sample values or counts that add up, then a value."""

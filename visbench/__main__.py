@@ -1,0 +1,5 @@
+"""`python -m visbench`."""
+
+from visbench.cli import main
+
+main()

@@ -1,0 +1,210 @@
+"""Boards: groups of comparable records, the newest of each backbone, ranked as ranges.
+
+A rank is 1 + the number of rows significantly better … n − the number significantly worse, since not being
+separable is not transitive.  Two rows are told apart by a paired test where the caller has one (it needs
+the scores of every sample), otherwise only where their 95 % intervals do not overlap; a board says which.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations, compress
+from operator import not_
+from typing import Any
+
+from visbench.record import Record, backbone_part, board_key, protocol_part, row_key
+
+Separable = Callable[[Record, Record], bool | None]  # None: not known for this pair
+USUAL_SIZE = 224
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: a backbone's newest record and the ranks it may have; None where its headline is undefined."""
+
+    label: str
+    record: Record
+    ranks: tuple[int, int] | None
+
+    @property
+    def rank(self) -> str:
+        """`1–2`, `3`, or a dash."""
+        if self.ranks is None:
+            return "–"
+        first, last = self.ranks
+        return str(first) if first == last else f"{first}–{last}"
+
+
+@dataclass(frozen=True)
+class Board:
+    """Comparable rows, best first."""
+
+    title: str
+    headline: str
+    better: str  # "higher" or "lower"
+    entries: tuple[Entry, ...]
+    rule: str  # what sharing a rank means here; empty for a single row
+    superseded: int = 0  # older records of the same backbones
+
+    @property
+    def best(self) -> Entry | None:
+        """The row that is separably better than every other."""
+        ranked = [entry for entry in self.entries if entry.ranks]
+        return ranked[0] if len(ranked) > 1 and ranked[0].ranks == (1, 1) else None
+
+
+def boards(
+    records: Iterable[Record],
+    *,
+    headlines: Mapping[str, tuple[str, str]] | None = None,
+    separable: Separable | None = None,
+    test: str = "paired bootstrap, Holm",
+) -> list[Board]:
+    """One board for each protocol, in the order the protocols first appear.
+
+    `headlines` gives (metric, "higher" or "lower") by task for records that do not name theirs; `separable`
+    tells whether two records of a board differ significantly, by what `test` names.
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(board_key(record), []).append(record)
+    titles = _titles([group[0] for group in groups.values()])
+    return [
+        _board(group, title, headlines or {}, separable, test)
+        for group, title in zip(groups.values(), titles, strict=True)
+    ]
+
+
+def newest(records: Iterable[Record]) -> list[Record]:
+    """The latest record of each backbone; of equal timestamps the one further down the file."""
+    return list({row_key(record): record for record in sorted(records, key=_written)}.values())
+
+
+def ranks(count: int, beats: Callable[[int, int], bool]) -> list[tuple[int, int]]:
+    """The range of ranks of each of `count` rows, given who is significantly better than whom."""
+    rows = range(count)
+    better = [sum(beats(other, row) for other in rows if other != row) for row in rows]
+    worse = [sum(beats(row, other) for other in rows if other != row) for row in rows]
+    return [(1 + ahead, count - behind) for ahead, behind in zip(better, worse, strict=True)]
+
+
+def _board(
+    group: Sequence[Record],
+    title: str,
+    headlines: Mapping[str, tuple[str, str]],
+    separable: Separable | None,
+    test: str,
+) -> Board:
+    records = newest(group)
+    headline, better = _headline(records[-1], headlines)
+    sign = -1 if better == "higher" else 1
+    defined = [record.metrics.get(headline) is not None for record in records]
+    scored = sorted(
+        compress(records, defined), key=lambda each: (sign * each.metrics[headline], each.backbone)
+    )
+    unscored = sorted(compress(records, map(not_, defined)), key=lambda each: each.backbone)
+    verdicts = {
+        (i, j): _verdict(scored[i], scored[j], headline, separable)
+        for i, j in combinations(range(len(scored)), 2)
+    }
+    ranges = ranks(len(scored), lambda i, j: i < j and verdicts[i, j][0])
+    rows = [*scored, *unscored]
+    spans = [*ranges, *[None] * len(unscored)]
+    entries = tuple(map(Entry, _labels(rows), rows, spans))
+    return Board(title, headline, better, entries, _rule(verdicts.values(), test), len(group) - len(records))
+
+
+def _headline(record: Record, headlines: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    if record.headline:
+        return record.headline, record.better
+    return headlines.get(record.task) or (next(iter(record.metrics), "score"), record.better)
+
+
+def _verdict(a: Record, b: Record, headline: str, separable: Separable | None) -> tuple[bool, str]:
+    """Whether `a`, the better of the two, is significantly so, and by which evidence."""
+    tested = separable(a, b) if separable else None
+    if tested is not None:
+        return tested, "test"
+    first, second = a.intervals.get(headline), b.intervals.get(headline)
+    if not first or not second:
+        return False, "nothing"
+    return first[0] > second[1] or second[0] > first[1], "intervals"
+
+
+def _rule(verdicts: Iterable[tuple[bool, str]], test: str) -> str:
+    evidence = {kind for _, kind in verdicts}
+    ways = {
+        "test": test,
+        "intervals": "overlap of their 95 % intervals",
+        "nothing": "some have no interval to tell them apart",
+    }
+    said = "; ".join(way for kind, way in ways.items() if kind in evidence)
+    return f"rows that share a rank are not separable ({said})" if said else ""
+
+
+def _titles(records: Sequence[Record]) -> list[str]:
+    """What each board is about; where two would read the same, also what tells them apart."""
+    return _told_apart([_title(record) for record in records], [protocol_part(record) for record in records])
+
+
+def _title(record: Record) -> str:
+    read_out = ", ".join(filter(None, [record.probe, record.selection.get("how")]))
+    asked = [tap for tap in record.taps if tap != "default"]
+    return " · ".join(
+        filter(
+            None,
+            [
+                record.dataset,
+                record.task,
+                read_out,
+                f"protocol {record.protocol}" if record.protocol != "standard" else "",
+                f"image size {record.image_size}" if record.image_size not in (None, USUAL_SIZE) else "",
+                ", ".join(asked),
+                "fine-tuned" if record.finetune else "",
+            ],
+        )
+    )
+
+
+def _labels(records: Sequence[Record]) -> list[str]:
+    names = [f"{record.backbone} (control)" if record.control else record.backbone for record in records]
+    return _told_apart(names, [backbone_part(record) for record in records])
+
+
+def _told_apart(names: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`names`, those that occur more than once with the settings in which their `parts` differ."""
+    often = Counter(names)
+    flat = [_flat(part) for part in parts]
+    told = []
+    for name, settings in zip(names, flat, strict=True):
+        if often[name] > 1:
+            twins = [other for other, same in zip(flat, names, strict=True) if same == name]
+            keys = dict.fromkeys(key for twin in twins for key in twin)
+            differing = [key for key in keys if any(twin.get(key) != settings.get(key) for twin in twins)]
+            name += f" [{', '.join(f'{key}={_short(settings.get(key))}' for key in differing)}]"
+        told.append(name)
+    return told
+
+
+def _flat(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in part.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _short(value: Any) -> str:
+    said = value if isinstance(value, str) else json.dumps(value)
+    return said if len(said) <= 16 else f"{said[:12]}…"
+
+
+def _written(record: Record) -> datetime:
+    try:
+        when = datetime.fromisoformat(record.timestamp)
+    except ValueError:  # an older record without one
+        return datetime.min.replace(tzinfo=UTC)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -1,0 +1,147 @@
+"""A board as text for terminals and pipes, and as Markdown: the same numbers, rounded the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import click
+
+from visbench import layout
+from visbench.board import Board
+from visbench.layout import Cell, Column
+from visbench.record import Record
+
+DECIMALS = 3
+_CAPTION = ("chance", "classes_scored", "duplicates")  # context of the data: in the caption where rows agree
+_SHORT = {"balanced_accuracy": "balanced"}
+
+
+class _Measure(NamedTuple):
+    """A further column: where its numbers lie in a record."""
+
+    field: str  # "metrics" or "context"
+    name: str
+
+
+def text(board: Board, *, width: int | None = None, styled: bool = False, decimals: int = DECIMALS) -> str:
+    """Title, table and caption.
+
+    Where the table is wider than `width`, context and then metrics move, last first, to a line of their own
+    under each row; names are never cut.
+    """
+    beside, below = _measures(board), list[_Measure]()
+    while width and beside and layout.text_width(_table(board, beside, decimals)) > width:
+        below.insert(0, beside.pop())
+    heading, *rows = _table(board, beside, decimals, styled=styled).split("\n")
+    title = layout.printable(board.title)
+    lines = [click.style(title, bold=True) if styled else title, heading]
+    for entry, row in zip(board.entries, rows, strict=True):
+        lines.append(row)
+        notes = " · ".join(
+            f"{_heading(board, each)} {number(value, decimals)}"
+            for each in below
+            if (value := _value(entry.record, each)) is not None
+        )
+        lines += _faint(notes, width, styled, indent=" " * 7)
+    return "\n".join([*lines, *_faint(caption(board, decimals), width, styled, indent=" ")])
+
+
+def markdown(board: Board, *, decimals: int = DECIMALS) -> str:
+    """The same board for a page."""
+    columns, rows = _columns(board, _measures(board)), _rows(board, _measures(board), decimals)
+    title, said = layout.escaped(board.title), layout.escaped(caption(board, decimals))
+    return f"### {title}\n\n{layout.markdown(columns, rows)}\n\n{said}\n"
+
+
+def caption(board: Board, decimals: int = DECIMALS) -> str:
+    """What was compared: chance, samples, what sharing a rank means, what was left out."""
+    records = [entry.record for entry in board.entries]
+    said = [f"{name} {number(value, decimals)}" for name, value in _shared(records).items() if value]
+    counts = {n for record in records if (n := record.n.get(board.headline)) is not None}
+    if counts:
+        split = f" ({records[0].split})" if records[0].split else ""
+        said.append(f"n = {'–'.join(f'{n:,}' for n in sorted({min(counts), max(counts)}))}{split}")
+    if board.better == "lower":
+        said.append(f"lower {board.headline} is better")
+    said.append(board.rule)
+    if board.superseded:
+        said.append(f"newest record of each backbone, {board.superseded} older left out")
+    return " · ".join(filter(None, said))
+
+
+def number(value: Any, decimals: int = DECIMALS) -> str:
+    """The one way numbers are rounded: counts whole, scores to `decimals`, a dash for what is undefined."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.{decimals}f}"
+
+
+def _table(board: Board, beside: Sequence[_Measure], decimals: int, *, styled: bool = False) -> str:
+    return layout.text(_columns(board, beside), _rows(board, beside, decimals), styled=styled)
+
+
+def _columns(board: Board, beside: Sequence[_Measure]) -> list[Column]:
+    fixed = [Column("rank"), Column("backbone"), Column(board.headline, "right")]
+    if _has_intervals(board):
+        fixed.append(Column("95 % interval"))
+    return fixed + [Column(_heading(board, each), "right", each.field == "context") for each in beside]
+
+
+def _rows(board: Board, beside: Sequence[_Measure], decimals: int) -> list[list[str | Cell]]:
+    rows: list[list[str | Cell]] = []
+    for entry in board.entries:
+        record = entry.record
+        score = Cell(number(record.metrics.get(board.headline), decimals), bold=entry is board.best)
+        row: list[str | Cell] = [entry.rank, entry.label, score]
+        if _has_intervals(board):
+            ends = record.intervals.get(board.headline)
+            row.append(" … ".join(number(end, decimals) for end in ends) if ends else "")
+        rows.append([*row, *(number(_value(record, each), decimals) for each in beside)])
+    return rows
+
+
+def _measures(board: Board) -> list[_Measure]:
+    """The further columns: metrics beside the headline, then context, as far as any row has a number."""
+    records = [entry.record for entry in board.entries]
+    said = {("metrics", board.headline), *(("context", name) for name in _shared(records))}
+    every = dict.fromkeys(
+        _Measure(field, name)
+        for field in ("metrics", "context")
+        for record in records
+        for name, value in getattr(record, field).items()
+        if _is_number(value) and (field, name) not in said
+    )
+    return list(every)
+
+
+def _shared(records: Sequence[Record]) -> Mapping[str, Any]:
+    first = {name: records[0].context.get(name) for name in _CAPTION}
+    return {
+        name: value
+        for name, value in first.items()
+        if _is_number(value) and all(record.context.get(name) == value for record in records)
+    }
+
+
+def _heading(board: Board, measure: _Measure) -> str:
+    return "train" if measure.name == f"train_{board.headline}" else _SHORT.get(measure.name, measure.name)
+
+
+def _has_intervals(board: Board) -> bool:
+    return any(entry.record.intervals.get(board.headline) for entry in board.entries)
+
+
+def _value(record: Record, measure: _Measure) -> Any:
+    value = getattr(record, measure.field).get(measure.name)
+    return value if _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _faint(line: str, width: int | None, styled: bool, *, indent: str) -> list[str]:
+    lines = wrap(line, (width or 10_000) - len(indent), break_long_words=False) if line else []
+    return [indent + (click.style(each, dim=True) if styled else each) for each in lines]

@@ -1,0 +1,201 @@
+"""The options that commands share, in the groups that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from visbench.cli.common import store_option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_BACKBONE = "dinov2_vits14"
+DEFAULT_RESULTS = "results/visbench.jsonl"
+
+
+def apply(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, shown in this order."""
+
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+class ImageSize(click.ParamType):
+    """A number of pixels, or "native"."""
+
+    name = "PIXELS|native"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse anything else."""
+        if value == "native" or isinstance(value, int):
+            return value
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number of pixels nor native", param, ctx)
+
+
+class Numbers(click.ParamType):
+    """Numbers separated by commas."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind, self.name = kind, f"{'INT' if kind is int else 'NUMBER'}[,…]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read them."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(self.kind(item) for item in str(value).replace(",", " ").split())
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers such as 1,5", param, ctx)
+
+
+data_argument = apply(
+    click.argument("data", required=False),
+    click.option("--data", "data_option", metavar="DATA", help="The same as the argument."),
+)
+
+
+def the_data(argument: str | None, option: str | None) -> str:
+    """DATA, given as an argument or as an option."""
+    if (argument is None) == (option is None):
+        raise click.UsageError(
+            "DATA is missing: name a folder or a table" if argument is None else "DATA is given twice",
+            click.get_current_context(),
+        )
+    return argument or option or ""
+
+
+backbone_options = apply(
+    click.option(
+        "--backbone",
+        "backbones",
+        multiple=True,
+        default=[DEFAULT_BACKBONE],
+        show_default=True,
+        metavar="NAME",
+        help="An alias, timm:…, open_clip:…/… or torchvision:…; may be repeated.",
+    ),
+    click.option("--checkpoint", metavar="FILE", help="Weights from a local .pth or .safetensors file."),
+    click.option("--revision", metavar="REV", help="Pin hub weights to a revision."),
+    click.option(
+        "--image-size", type=ImageSize(), default=224, show_default=True, help="Pixels a backbone sees."
+    ),
+    click.option(
+        "--crop-pct", type=float, help="Part of the resized side that the crop keeps.  [default: 1]"
+    ),
+    click.option("--projection", is_flag=True, default=None, help="CLIP: features after the projection."),
+    click.option("--norm/--no-norm", default=None, help="Final norm on layer outputs.  [default: norm]"),
+    click.option("--amp", type=click.Choice(["bf16"]), help="Mixed precision: faster, other numbers."),
+    click.option("--random-weights", is_flag=True, help="Do not load weights: a control."),
+)
+
+extraction_options = apply(
+    store_option,
+    click.option("--cache", "store", metavar="PLACE", help="The same as --store.", hidden=True),
+    click.option("--no-cache", is_flag=True, help="Keep features in memory only."),
+    click.option(
+        "--dtype",
+        type=click.Choice(["float16", "bfloat16", "float32"]),
+        default="float16",
+        show_default=True,
+        help="Of stored features.",
+    ),
+    click.option("--device", metavar="DEVICE", help="cuda, cpu …  [default: the best there is]"),
+    click.option("--batch-size", type=click.IntRange(1), help="Images a forward pass."),
+    click.option("--workers", type=click.IntRange(1), help="Threads that decode.  [default: all cores]"),
+    click.option(
+        "--on-bad",
+        type=click.Choice(["refuse", "skip"]),
+        default="refuse",
+        show_default=True,
+        help="What an unreadable image does.",
+    ),
+    click.option("--max-pixels", type=click.IntRange(1), help="Largest image that is decoded."),
+)
+
+data_options = apply(
+    click.option(
+        "--limit", type=click.IntRange(1), metavar="N", help="Only the first N images of each class."
+    ),
+    click.option("--image-column", metavar="NAME", help="Of a table: where the paths are."),
+    click.option("--label-column", metavar="NAME", help="Of a table: where the labels are."),
+    click.option("--split-column", metavar="NAME", help="Of a table: where the splits are."),
+)
+
+split_options = apply(
+    click.option("--split", metavar="SPLIT", help="The split that is scored.  [default: test, else val]"),
+)
+
+train_options = apply(
+    click.option("--train-split", metavar="SPLIT", help="The split that trains.  [default: train]"),
+    click.option("--val-split", metavar="SPLIT", help="The split that selects settings.  [default: val]"),
+    click.option("--allow-same", is_flag=True, help="Train or select on the very split that is scored."),
+    click.option("--no-refit", is_flag=True, help="Do not fit again on train and val together."),
+)
+
+record_options = apply(
+    click.option(
+        "--results",
+        metavar="FILE",
+        default=DEFAULT_RESULTS,
+        show_default=True,
+        help="Records are appended here; .csv draws a table beside them.",
+    ),
+    click.option("--no-results", is_flag=True, help="Write no record."),
+    click.option("--resume", is_flag=True, help="Skip what has a record already."),
+    click.option("--notes", metavar="TEXT", help="Kept in the record."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of what is random in a fit."),
+    click.option(
+        "--protocol",
+        type=click.Choice(["standard", "visbench"]),
+        default="standard",
+        show_default=True,
+        help="standard is ours; visbench reproduces the older tool's tables.",
+    ),
+)
+
+_SETTINGS = {
+    "C": click.option(
+        "--C", "C", type=Numbers(float), help="logistic: fix C, or the grid it is chosen from."
+    ),
+    "l2": click.option("--l2", type=Numbers(float), help="logistic, ridge: the same as a penalty a sample."),
+    "k": click.option("--k", type=Numbers(int), help="knn: neighbours.  [default: 20,5]"),
+    "temperature": click.option("--temperature", type=float, help="knn: of the votes.  [default: 0.07]"),
+    "learning_rate": click.option("--lr", "learning_rate", type=float, help="linear.  [default: 0.01]"),
+    "weight_decay": click.option("--weight-decay", type=float, help="linear.  [default: 1e-4]"),
+    "epochs": click.option("--epochs", type=click.IntRange(1), help="linear.  [default: 200]"),
+    "train_batch_size": click.option(
+        "--train-batch-size", type=click.IntRange(1), help="linear.  [default: 256]"
+    ),
+    "topk": click.option("--topk", type=Numbers(int), help="retrieval: k of recall@k.  [default: 1,5,10]"),
+}
+
+fitted_options = apply(
+    *(_SETTINGS[name] for name in _SETTINGS if name != "topk"),
+    click.option(
+        "--standardize/--no-standardize", default=None, help="Scale features by training rows first."
+    ),
+    click.option("--widen", is_flag=True, help="Try beyond a grid whose edge is best."),
+)
+ranking_options = _SETTINGS["topk"]
+
+pooling_options = apply(
+    click.option(
+        "--pooling",
+        type=click.Choice(["default", "cls", "mean"]),
+        default="default",
+        show_default=True,
+        help="CLS token or mean over patches.",
+    ),
+    click.option(
+        "--layer", "--layers", type=int, default=-1, show_default=True, help="From 0, or from the end."
+    ),
+)

@@ -1,0 +1,128 @@
+"""What a run may be told, with the defaults that suit a stranger.  The command line and Python share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from visbench.errors import UsageError, did_you_mean
+
+Protocol = Literal["standard", "visbench"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Everything about a run but the backbone, the task and the data."""
+
+    # features
+    pooling: str = "default"
+    layer: int = -1
+    image_size: int | str = 224
+    checkpoint: str | None = None
+    backbone_options: Mapping[str, Any] = field(default_factory=dict)  # projection, norm, precision, …
+    dtype: str = "float16"
+    device: str | None = None
+    batch_size: int | None = None
+    workers: int | None = None
+    store: Any = None  # a place or a Store; None: $VISBENCH_STORE or the user's cache folder
+    extract: bool = True  # False: only what is stored
+    on_bad: str = "refuse"
+    max_pixels: int | None = None
+
+    # data
+    dataset_name: str | None = None  # in records; None: the folder's or the table's own
+    split: str | None = None
+    train_split: str | None = None
+    val_split: str | None = None
+    allow_same: bool = False
+    limit: int | None = None  # images a class
+    columns: Mapping[str, str] = field(default_factory=dict)  # image, label, split column of a table
+
+    # probe
+    protocol: Protocol = "standard"
+    probe_settings: Mapping[str, Any] = field(default_factory=dict)
+    standardize: bool | None = None
+    refit: bool = True
+    widen: bool = False
+    seed: int = 0
+
+    # records
+    results: str | Path | None = None
+    resume: bool = False
+    notes: str | None = None
+    caller: str = "python"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("pooling", ("default", "cls", "mean")),
+            ("on_bad", ("refuse", "skip")),
+            ("dtype", ("float16", "bfloat16", "float32")),
+            ("protocol", ("standard", "visbench")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise UsageError(f"{name} is {getattr(self, name)!r}; it can be {', '.join(allowed)}")
+        if self.limit is not None and self.limit < 1:
+            raise UsageError(f"limit is {self.limit}; it counts images a class and starts at 1")
+
+    @property
+    def tap(self) -> str:
+        """The tap asked for, such as `default@-1`; by default just `default`."""
+        return self.pooling if self.layer == -1 else f"{self.pooling}@{self.layer}"
+
+
+SETTINGS = (
+    "C",
+    "l2",
+    "k",
+    "temperature",
+    "learning_rate",
+    "weight_decay",
+    "epochs",
+    "train_batch_size",
+    "topk",
+)
+_ALIASES = {"lr": "learning_rate", "layers": "layer", "cache": "store"}
+_BACKBONE = (
+    "projection",
+    "norm",
+    "precision",
+    "crop_pct",
+    "mean",
+    "std",
+    "interpolation",
+    "patch_size",
+    "num_prefix_tokens",
+    "revision",
+    "strict",
+    "pretrained",
+)
+_COLUMNS = ("image_column", "label_column", "split_column")
+
+
+def make_options(**given: Any) -> Options:
+    """Options from flat keywords: those of `Options`, of a probe, of a backbone and of a table together."""
+    groups: dict[str, dict[str, Any]] = {"probe_settings": {}, "backbone_options": {}, "columns": {}}
+    plain: dict[str, Any] = {}
+    known = [field.name for field in fields(Options)]
+    for key, value in given.items():
+        name = _ALIASES.get(key, key)
+        for group, members in (
+            ("probe_settings", SETTINGS),
+            ("backbone_options", _BACKBONE),
+            ("columns", _COLUMNS),
+        ):
+            if name in members:
+                if value is not None:
+                    groups[group][name] = value
+                break
+        else:
+            if name not in known:
+                raise UsageError(
+                    f'there is no option "{key}".{did_you_mean(key, [*known, *SETTINGS, *_BACKBONE, *_COLUMNS])}'
+                )
+            plain[name] = value
+    for group, members in groups.items():
+        plain[group] = {**plain.get(group, {}), **members}
+    return Options(**plain)

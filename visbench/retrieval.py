@@ -1,0 +1,98 @@
+"""Retrieval on pooled features: every image queries all others; nothing is learnt.
+
+Axes: n samples, d dims, q queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from probes import retrieval, statistics
+from visbench.data import RunData
+from visbench.errors import UsageError
+from visbench.options import Options
+from visbench.outcome import Outcome, Rows
+
+TOPK = (1, 5, 10)
+
+
+class RetrievalProbe:
+    """Mean average precision and recall@k of cosine neighbours.
+
+    `rule` says what a query without a relevant item does: "standard" leaves it out, "classic" counts it as 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        topk: tuple[int, ...] = TOPK,
+        rule: retrieval.Rule = "standard",
+        seed: int = 0,
+        pooling: str = "default",
+        layers: tuple[int, ...] | None = None,
+    ) -> None:
+        self.topk, self.rule, self.seed = tuple(int(k) for k in topk), rule, seed
+        self.pooling, self.layers = pooling, layers
+
+    def fit(self, features: Any = None, labels: Any = None) -> Self:
+        """Nothing is learnt; here so that every probe is used alike."""
+        return self
+
+    def evaluate(self, features: Any, labels: Any) -> dict[str, Any]:
+        """The metrics of (n, d) features and (n,) labels of any kind."""
+        return self.score(np.asarray(features), np.unique(np.asarray(labels), return_inverse=True)[1]).metrics
+
+    def score(self, features: np.ndarray, labels: np.ndarray) -> Outcome:
+        """Metrics, and intervals from resampling queries."""
+        ranking = retrieval.rank(features, labels)
+        outcome = Outcome(retrieval.value(ranking, self.topk, rule=self.rule))
+        queries = outcome.metrics.pop("queries")
+        counted = ranking.relevant > 0 if self.rule == "standard" else np.ones(len(labels), dtype=bool)
+        precision = ranking.average_precision[counted]
+        outcome.per_sample["map"] = precision
+        outcome.intervals["map"] = list(statistics.bootstrap(precision, seed=self.seed))
+        for k in self.topk:
+            if f"recall@{k}" in outcome.metrics:
+                hits = retrieval.hits(ranking, k)[counted]
+                outcome.per_sample[f"recall@{k}"] = hits
+                outcome.intervals[f"recall@{k}"] = list(statistics.wilson(int(hits.sum()), len(hits)))
+        outcome.n = dict.fromkeys(outcome.metrics, queries)
+        outcome.context = {
+            "chance": _chance(labels),
+            "queries_without_match": int((ranking.relevant == 0).sum()),
+        }
+        return outcome
+
+
+class Retrieval:
+    """The measurement as a run asks for it."""
+
+    name = "retrieval"
+
+    def __init__(self, probe: str | None, options: Options) -> None:
+        settings = dict(options.probe_settings)
+        topk = settings.pop("topk", TOPK)
+        if settings or options.standardize:
+            raise UsageError(f"retrieval has no setting {', '.join(settings) or 'standardize'}; it has topk")
+        rule: retrieval.Rule = "classic" if options.protocol == "visbench" else "standard"
+        self.probe = RetrievalProbe(topk=topk, rule=rule, seed=options.seed, pooling=options.pooling)
+
+    def plan(self, run: RunData) -> dict[str, Any]:
+        """What of the record is known before."""
+        return {"task_params": {"topk": list(self.probe.topk), "rule": self.probe.rule}}
+
+    def __call__(self, rows: Mapping[str, Rows], run: RunData) -> Outcome:
+        """Score every query of the scored split."""
+        test = rows["test"]
+        outcome = self.probe.score(test.features, test.labels)
+        outcome.probe = self.probe
+        return outcome
+
+
+def _chance(labels: np.ndarray) -> float:
+    """Precision of a random order, averaged over queries: the share of the others that are relevant."""
+    counts = np.bincount(labels)
+    return float((counts * (counts - 1)).sum() / (len(labels) * (len(labels) - 1)))

@@ -1,0 +1,19 @@
+"""What must be set before JAX is imported, and where compiled programs are kept."""
+
+from __future__ import annotations
+
+import os
+
+from extract.memo import default_path
+
+
+def prepare_jax() -> None:
+    """Share the device with PyTorch, and keep compiled programs between processes.
+
+    JAX would take three quarters of a GPU's memory at its first use; PyTorch then finds none.  Whoever set
+    these variables themselves keeps their choice.
+    """
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(default_path().parent / "xla"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
