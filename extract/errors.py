@@ -10,8 +10,11 @@ class MissingExtraError(InputError):
 
 
 class UnreadableImageError(InputError):
-    """An image cannot be decoded; the message names it, and `reason` says why, for whatever it is called."""
+    """An image cannot be decoded; the message names it, and `reason` says why, for whatever it is called.
 
-    def __init__(self, name: str, reason: str) -> None:
+    `lasting` is False where the system failed rather than the image: another try may succeed.
+    """
+
+    def __init__(self, name: str, reason: str, *, lasting: bool = True) -> None:
         super().__init__(f"{name} cannot be read: {reason}")
-        self.reason = reason
+        self.reason, self.lasting = reason, lasting

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 import numpy as np
+import PIL
 from PIL import Image, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
@@ -209,8 +210,8 @@ def _upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
 
 
 def policy(max_pixels: int | None = None) -> str:
-    """Under which it is remembered that an image cannot be read: another limit may let it through."""
-    return f"{DECODER}, {max_pixels or MAX_PIXELS} pixels"
+    """Under which it is remembered that an image cannot be read: another limit or Pillow may let it through."""
+    return f"{DECODER}, Pillow {PIL.__version__}, {max_pixels or MAX_PIXELS} pixels"
 
 
 def _too_large(max_pixels: int) -> str:
@@ -220,4 +221,5 @@ def _too_large(max_pixels: int) -> str:
 def _unreadable(error: Exception, name: str) -> UnreadableImageError:
     reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
     name = name.encode(errors="backslashreplace").decode()  # a path need not be text
-    return UnreadableImageError(name, " ".join(reason.split()))
+    of_system = isinstance(error, OSError) and error.errno is not None  # Pillow's own have no number
+    return UnreadableImageError(name, " ".join(reason.split()), lasting=not of_system)

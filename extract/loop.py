@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,15 +23,17 @@ from extract import taps as tap_names
 from extract.backbones import Backbone
 from extract.datasets import ImageSet
 from extract.errors import InputError, UnreadableImageError
-from extract.machine import available_cores, default_batch, default_device, one_thread_each, rate_key
+from extract.machine import available_cores, default_batch, find_device, one_thread_each, rate_key
 from extract.memo import Memo
 from extract.plan import Plan
+from extract.reading import WAY_OUT, Batch, Reader
 from extract.shares import share
-from extract.store import Store
+from extract.store import PartWriter, RefusedRowError, Store
 from extract.taps import Tap
 
-AHEAD = 2  # batches decoded beyond those at work
+AHEAD = 2  # batches under way beyond those at work
 
+Features = Mapping[Tap, np.ndarray]  # (b, …) float32 of one batch
 Progress = Callable[[int], None]  # told how many more images are done
 
 
@@ -42,21 +44,14 @@ class Extraction:
     plan: Plan
     computed: int = 0
     seconds: float = 0.0
-    unreadable: dict[str, str] = field(default_factory=dict)  # name → reason
+    unreadable: dict[str, str] = field(default_factory=dict)  # name → reason, of every image left out
     converted: Counter[str] = field(default_factory=Counter)  # kind of conversion → images
-
-
-class _Batch(NamedTuple):
-    positions: list[int]
-    pixels: torch.Tensor | None  # None where no image of the batch could be read
-    unreadable: dict[int, str]
-    converted: Counter[str]
 
 
 def extract(
     backbone: Backbone,
     images: ImageSet,
-    taps: Sequence[Tap | str],
+    taps: str | Sequence[Tap | str],
     *,
     store: Store,
     memo: Memo | None = None,
@@ -76,40 +71,45 @@ def extract(
     lists it.  `ids` are the images' row ids where the caller has them already.  `shard` (index, of) takes
     that share of the whole set.  What was committed when a run is interrupted is not computed again.
     """
-    memo = memo or Memo()
+    _check(images, ids, on_bad, batch_size=batch_size, workers=workers, max_pixels=max_pixels)
+    memo, policy = memo or Memo(), image_reader.policy(max_pixels)
+    failed: dict[int, str] = {}
     if ids is None:
-        ids = memo.row_ids(images.sources)
+        ids = memo.row_ids(images.sources, unreadable=failed)
+    if on_bad == "skip":
+        failed |= _remembered(ids, memo, policy)
+    elif failed:
+        position, reason = next(iter(failed.items()))
+        raise UnreadableImageError(images.names[position], f"{reason}; {WAY_OUT}")
     plan = planning.make(backbone.spec, taps, ids, store=store, dtype=dtype)
-    todo = plan.missing
-    if shard is not None:
-        mine = np.zeros(len(ids), dtype=bool)
-        mine[list(share(len(ids), *shard))] = True
-        todo &= mine
-    result = Extraction(plan)
-    positions = np.flatnonzero(todo)
+    result = Extraction(plan, unreadable={images.names[each]: reason for each, reason in failed.items()})
+    positions = _todo(plan, failed, shard)
     if not len(positions):
         return result
-    place = torch.device(device or default_device())
+
+    place = find_device(device)
     workers = workers or available_cores()
     batch_size = batch_size or default_batch(backbone, place, len(positions), workers)
-    reader = _Reader(backbone, images, on_bad, max_pixels)
-    policy = image_reader.policy(max_pixels)
+    batches = [positions[i : i + batch_size] for i in range(0, len(positions), batch_size)]
+    reader = Reader(images, backbone.transform, skip=on_bad == "skip", max_pixels=max_pixels)
+    work = _forwards(backbone.to(place), list(plan.identities), reader, batches, place, workers)
     began = time.monotonic()
-    with ExitStack() as stack:
+    with ExitStack() as stack:  # is left in reverse: rows are committed before anything else is waited for
         stack.enter_context(one_thread_each(place))
+        stack.enter_context(closing(work))
         writers = {
             tap: stack.enter_context(store.writer(which, tap_names.shape(tap, plan.spec), dtype))
             for tap, which in plan.identities.items()
         }
-        batches = [positions[i : i + batch_size] for i in range(0, len(positions), batch_size)]
-        for batch, features in _forwards(backbone.to(place), list(writers), reader, batches, place, workers):
+        for batch, features in work:
             for tap, rows in features.items():
-                _write(writers[tap], plan.lacking[tap], ids, batch.positions, rows, images, tap)
+                _write(writers[tap], tap, plan, batch.positions, rows, images)
+            for position, error in batch.unreadable.items():
+                result.unreadable |= {images.names[twin]: error.reason for twin in _twins(ids, position)}
+                if error.lasting:
+                    memo.remember_unreadable(ids[position].tobytes(), policy, error.reason)
             result.computed += len(batch.positions)
             result.converted += batch.converted
-            for position, reason in batch.unreadable.items():
-                result.unreadable[images.names[position]] = reason
-                memo.remember_unreadable(ids[position].tobytes(), policy, reason)
             if progress is not None:
                 progress(len(batch.positions) + len(batch.unreadable))
     result.seconds = time.monotonic() - began
@@ -117,57 +117,52 @@ def extract(
     return result
 
 
-class _Reader:
-    """Reads and places the images of one batch; safe to call from several threads."""
+def _check(images: ImageSet, ids: np.ndarray | None, on_bad: str, **counts: int | None) -> None:
+    """Refuse settings that would go wrong later, or silently."""
+    if on_bad not in ("refuse", "skip"):
+        raise InputError(f'on_bad is "{on_bad}"; an unreadable image can be met with refuse or skip')
+    if ids is not None and len(ids) != len(images):
+        raise InputError(f"there are {len(ids)} ids for {len(images)} images; each image has one")
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise InputError(f"{name} is {count}; it must be at least 1")
 
-    def __init__(self, backbone: Backbone, images: ImageSet, on_bad: str, max_pixels: int | None) -> None:
-        self.place = backbone.transform.place
-        self.images = images
-        self.skip = on_bad == "skip"
-        self.options: dict[str, Any] = {"background": backbone.transform.background}
-        if max_pixels is not None:
-            self.options["max_pixels"] = max_pixels
 
-    def __call__(self, positions: Iterable[int]) -> _Batch:
-        kept: list[int] = []
-        placed: list[torch.Tensor] = []
-        unreadable: dict[int, str] = {}
-        converted: Counter[str] = Counter()
-        for position in map(int, positions):
-            name = self.images.names[position]
-            try:
-                image = image_reader.read_image(self.images.sources[position], name=name, **self.options)
-            except UnreadableImageError as error:
-                if not self.skip:
-                    way_out = "mend or remove it, or leave such images out with --on-bad skip"
-                    raise UnreadableImageError(name, f"{error.reason}; {way_out}") from error
-                unreadable[position] = error.reason
-                continue
-            if image.converted:
-                converted[image.converted] += 1
-            kept.append(position)
-            placed.append(self.place(image.pixels))
-        return _Batch(kept, torch.stack(placed) if placed else None, unreadable, converted)
+def _remembered(ids: np.ndarray, memo: Memo, policy: str) -> dict[int, str]:
+    """Position → reason of the images that could not be decoded in an earlier run."""
+    known = memo.unreadable(ids, policy)
+    if not known:
+        return {}
+    found = ((position, known.get(row.tobytes())) for position, row in enumerate(ids))
+    return {position: reason for position, reason in found if reason is not None}
+
+
+def _todo(plan: Plan, failed: Mapping[int, str], shard: tuple[int, int] | None) -> np.ndarray:
+    """Positions of the images to run: what is missing of our share, without what cannot be read."""
+    todo = plan.missing
+    todo[list(failed)] = False
+    ours = range(len(todo)) if shard is None else share(len(todo), *shard)
+    return np.flatnonzero(todo[ours.start : ours.stop]) + ours.start
+
+
+def _twins(ids: np.ndarray, position: int) -> np.ndarray:
+    """Positions at which the image at `position` stands, this one among them."""
+    return np.flatnonzero((ids == ids[position]).all(axis=1))
 
 
 def _forwards(
     backbone: Backbone,
     taps: list[Tap],
-    read: Callable[[Iterable[int]], _Batch],
+    read: Reader,
     batches: Sequence[np.ndarray],
     device: torch.device,
     workers: int,
-) -> Iterator[tuple[_Batch, Mapping[Tap, np.ndarray]]]:
+) -> Generator[tuple[Batch, Features], None, None]:
     """(batch, features) in order; decoding runs ahead of the forward pass, or beside it on a CPU."""
 
-    def forward(batch: _Batch) -> tuple[_Batch, Mapping[Tap, np.ndarray]]:
-        if batch.pixels is None:
-            return batch, {}
-        pixels = batch.pixels
-        if device.type == "cuda":
-            pixels = pixels.pin_memory().to(device, non_blocking=True)
-        features = backbone.features(backbone.transform.normalise(pixels), taps)
-        return batch, {tap: rows.float().cpu().numpy() for tap, rows in features.items()}
+    def forward(batch: Batch) -> tuple[Batch, Features]:
+        read.check()
+        return batch, {} if batch.pixels is None else _features(backbone, taps, batch.pixels, device)
 
     beside = device.type == "cpu"
     work = (lambda positions: forward(read(positions))) if beside else read
@@ -176,7 +171,21 @@ def _forwards(
         for done in _ahead(pool, work, batches, workers + AHEAD):
             yield done if beside else forward(done)
     finally:
+        read.stop()
         pool.shutdown(cancel_futures=True)
+
+
+def _features(backbone: Backbone, taps: list[Tap], pixels: torch.Tensor, device: torch.device) -> Features:
+    if device.type == "cuda":
+        pixels = pixels.pin_memory()
+    try:
+        pixels = pixels.to(device, non_blocking=True)
+        features = backbone.features(backbone.transform.normalise(pixels), taps)
+        return {tap: rows.float().cpu().numpy() for tap, rows in features.items()}
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"{device} has no room for {len(pixels)} images at once; take fewer with --batch-size"
+        ) from error
 
 
 def _ahead(
@@ -193,25 +202,17 @@ def _ahead(
 
 
 def _write(
-    writer: Any,
-    lacking: np.ndarray,
-    ids: np.ndarray,
-    positions: list[int],
-    rows: np.ndarray,
-    images: ImageSet,
-    tap: Tap,
+    writer: PartWriter, tap: Tap, plan: Plan, positions: list[int], rows: np.ndarray, images: ImageSet
 ) -> None:
-    wanted = lacking[positions]
+    """Hand over those rows of a batch that the store lacks under `tap`."""
+    wanted = plan.lacking[tap][positions]
     if not wanted.any():
         return
     kept = np.asarray(positions)[wanted]
     try:
-        writer.add(ids[kept], rows[wanted])
-    except InputError as error:  # the store knows the position in the batch, we know the image
-        position = getattr(error, "position", None)
-        if position is None:
-            raise
-        raise InputError(f"{images.names[kept[position]]}, tap {tap}: {error}") from error
+        writer.add(plan.ids[kept], rows[wanted])
+    except RefusedRowError as error:  # the store knows the position in the batch, we know the image
+        raise InputError(f"{images.names[kept[error.position]]}, tap {tap}: {error}") from error
 
 
 def _remember_rate(memo: Memo, plan: Plan, device: torch.device, result: Extraction) -> None:

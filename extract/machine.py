@@ -12,6 +12,7 @@ from torch import nn
 
 from extract import taps as tap_names
 from extract.backbones import Backbone
+from extract.errors import InputError
 from extract.spec import BackboneSpec
 from extract.transforms import grey_picture
 
@@ -37,6 +38,18 @@ def default_device() -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def find_device(name: str | None = None) -> torch.device:
+    """The device called so, by default the best one; refused where this machine has none."""
+    try:
+        device = torch.device(name or default_device())
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:  # as the build of PyTorch has it
+        raise InputError(
+            f'there is no device "{name}" that PyTorch can use here; take {default_device()}, which there is'
+        ) from error
+    return device
 
 
 def available_cores() -> int:
@@ -77,4 +90,4 @@ def largest_activation(backbone: Backbone) -> int:
 
 def rate_key(spec: BackboneSpec, device: str) -> str:
     """Under which the images a second of a backbone on a device are remembered."""
-    return f"{spec.weights}/{spec.transform.get('size')}/{spec.precision}/{device}"
+    return f"{spec.weights}/{spec.transform.get('size')}/{spec.precision}/{device.partition(':')[0]}"

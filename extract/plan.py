@@ -51,10 +51,15 @@ class Plan:
 
 
 def make(
-    spec: BackboneSpec, taps: Sequence[Tap | str], ids: np.ndarray, *, store: Store, dtype: str = "float16"
+    spec: BackboneSpec,
+    taps: str | Sequence[Tap | str],
+    ids: np.ndarray,
+    *,
+    store: Store,
+    dtype: str = "float16",
 ) -> Plan:
     """Compare what is asked of a backbone with what `store` holds."""
-    resolved = dict.fromkeys(tap_names.resolve(tap_names.parse(tap), spec) for tap in taps)
+    resolved = dict.fromkeys(tap_names.resolve(tap, spec) for tap in tap_names.parse_many(taps))
     identities = {tap: identity(spec, tap, dtype) for tap in resolved}
     first = np.zeros(len(ids), dtype=bool)
     first[np.unique(as_void(ids), return_index=True)[1]] = True

@@ -10,6 +10,7 @@ def share(num_rows: int, index: int, of: int) -> range:
 
     The shares are contiguous, differ by at most one row, and together are every row once.
     """
+    _check(index, of)
     start, stop = (num_rows * i // of for i in (index, index + 1))
     return range(start, stop)
 
@@ -20,7 +21,11 @@ def parse_shard(text: str) -> tuple[int, int]:
     if found is None:
         raise InputError(f"a shard is written index/count, for instance 3/64, but this is {text!r}")
     index, of = int(found[1]), int(found[2])
-    if index >= of:
-        last = f"the last one is {of - 1}/{of}" if of else "there is at least one"
-        raise InputError(f"there is no shard {index} of {of}; shards count from 0 and {last}")
+    _check(index, of)
     return index, of
+
+
+def _check(index: int, of: int) -> None:
+    if not 0 <= index < of:
+        last = f"the last one is {of - 1}/{of}" if of > 0 else "there is at least one"
+        raise InputError(f"there is no shard {index} of {of}; shards count from 0 and {last}")

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 
-from probes.masks import shares
 from probes.scaling import raised
 
 TOP = 5
@@ -36,10 +35,13 @@ def score(
     logits: Float[Array, "n c"], labels: Int[Array, " n"], mask: Bool[Array, " n"] | None = None
 ) -> dict[str, Float[Array, ""]]:
     """`top1` and the mean cross-entropy `loss`; `top5` only where there are more than 5 classes."""
-    share = shares(mask, logits)
-    scores = {"top1": share @ (rank(logits, labels) < 1), "loss": share @ cross_entropy(logits, labels)}
+    place = rank(logits, labels)
+    scores = {
+        "top1": (place < 1).mean(where=mask),
+        "loss": cross_entropy(logits, labels).mean(where=mask),
+    }
     if logits.shape[1] > TOP:
-        scores["top5"] = share @ (rank(logits, labels) < TOP)
+        scores["top5"] = (place < TOP).mean(where=mask)
     return scores
 
 

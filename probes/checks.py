@@ -4,7 +4,6 @@ JAX does not raise for an index out of range: it clamps, or yields NaN. So label
 here. Each function returns its input as a numpy array, or raises `InputError`.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -94,9 +93,9 @@ def check_mask(mask: Any, samples: int) -> np.ndarray:
     return array
 
 
-def check_positive(values: Iterable[float], name: str) -> np.ndarray:
+def check_positive(values: Any, name: str) -> np.ndarray:
     """Finite numbers greater than 0, at least one."""
-    array = np.asarray(list(values) if not isinstance(values, np.ndarray) else values, np.float64)
+    array = np.asarray(values, np.float64)
     if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array > 0)).all():
         raise InputError(f"{name} are {array.tolist()}; wanted a list of finite numbers greater than 0")
     return array

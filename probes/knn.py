@@ -125,7 +125,14 @@ def _prepare(rows: Array, *, metric: Metric) -> Array:
 
 @partial(jax.jit, static_argnames="metric")
 def _merge(
-    best: tuple[Array, Array], block: Array, chunk: Array, offset: int, n: int, own: int, *, metric: Metric
+    best: tuple[Array, Array],
+    block: Array,
+    chunk: Array,
+    offset: Array,
+    n: Array,
+    own: Array,
+    *,
+    metric: Metric,
 ) -> tuple[Array, Array]:
     """The best k of those known and those of one more chunk of the bank; the known ones come first."""
     k = best[0].shape[1]

@@ -8,7 +8,7 @@ p * (1 - p) at the start. Böhning (Ann. Inst. Stat. Math. 1992) bounds h by 1/2
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from probes.scaling import raised
 __all__ = ["C_from_l2", "Fit", "Hparams", "fit", "l2_from_C", "path", "predict", "score"]
 
 Number = float | Array
+Sweep = TypeVar("Sweep", float, np.ndarray, Array)
 BLOCK = 1024  # rows at a time: a block and its logits stay in the cache between the two products
 
 
@@ -47,12 +48,12 @@ class Fit(NamedTuple):
     steps: Int[Array, "*s"]  # evaluations of the loss
 
 
-def l2_from_C(C: float, n: int) -> float:  # noqa: N802, N803 - scikit-learn's name
+def l2_from_C(C: Sweep, n: int) -> Sweep:  # noqa: N802, N803 - scikit-learn's name
     """The `l2` that means the same as scikit-learn's C on n samples; arrays of C give arrays."""
     return 1 / (n * C)
 
 
-def C_from_l2(l2: float, n: int) -> float:  # noqa: N802 - scikit-learn's name
+def C_from_l2(l2: Sweep, n: int) -> Sweep:  # noqa: N802 - scikit-learn's name
     """scikit-learn's C that means the same as `l2` on n samples; arrays give arrays."""
     return 1 / (n * l2)
 
@@ -65,8 +66,8 @@ def fit(
     *,
     num_classes: int,
     mask: Bool[Array, " n"] | None = None,
-    max_steps: int = 1000,
-    tol: float | Float[Array, ""] = 1e-5,
+    max_steps: int = 2000,
+    tol: float | Float[Array, ""] = 3e-6,
 ) -> Fit:
     """Solve one setting from zero; rows where `mask` is False do not count.
 
@@ -81,12 +82,12 @@ def fit(
 def path(
     features: Num[np.ndarray | Array, "n d"],
     labels: Int[np.ndarray | Array, " _n"],
-    l2s: Sequence[float] | Num[np.ndarray | Array, " s"],
+    l2s: Sequence[float | int] | Num[np.ndarray | Array, " s"],
     *,
     num_classes: int,
     mask: Bool[np.ndarray | Array, " _n"] | None = None,
-    max_steps: int = 1000,
-    tol: float = 1e-5,
+    max_steps: int = 2000,
+    tol: float = 3e-6,
 ) -> Fit:
     """Solve all `l2s`, in any order: from the strongest to the weakest, in groups of neighbours.
 
@@ -172,11 +173,13 @@ def _loss(problem: _Problem, penalty: Array, point: Array) -> tuple[Array, Array
         rows, labels, share = block
         logits = point @ rows.T  # classes first: stacked settings are then one wide matrix
         true = labels == jnp.arange(len(point))[:, None]
-        highest = logits.max(0)
-        odds = jnp.exp(logits - highest)
-        sums = odds.sum(0)
-        value = share @ (highest + jnp.log(sums) - jnp.where(true, logits, 0).sum(0))
-        residual = odds * (share / sums) - jnp.where(true, share, 0)
+        # Relative to the true class: a loss and a residual near 0 then keep all their digits.
+        ahead = jnp.where(true, -jnp.inf, logits - jnp.where(true, logits, 0).sum(0))
+        furthest = jnp.maximum(ahead.max(0), 0)
+        odds = jnp.exp(ahead - furthest)
+        others = odds.sum(0)
+        value = share @ (furthest + jnp.log1p(others + jnp.expm1(-furthest)))
+        residual = jnp.where(true, -others, odds) * (share / (others + jnp.exp(-furthest)))
         return (total[0] + value, total[1] + residual @ rows), None
 
     zero = jnp.zeros((), point.dtype), jnp.zeros_like(point)
@@ -204,7 +207,12 @@ def _solve(
     diagonal = 1 / jnp.maximum(curvature, jnp.finfo(start.dtype).eps * curvature.max())
     unit = jnp.sqrt(jnp.vdot(problem.gradient, diagonal * problem.gradient))
     found = minimise(
-        partial(_loss, problem, penalty), start, diagonal=diagonal, goal=tol * unit, max_steps=max_steps
+        partial(_loss, problem, penalty),
+        start,
+        diagonal=diagonal,
+        goal=tol * unit,
+        accuracy=tol / 10,
+        max_steps=max_steps,
     )
     return found._replace(norm=jnp.where(unit > 0, found.norm / unit, 0))
 

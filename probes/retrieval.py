@@ -137,7 +137,7 @@ _prepare = jax.jit(normalise)
 
 @partial(jax.jit, static_argnames="width")
 def _rank(
-    queries: Array, begin: Array, positives: Array, place: Array, gallery: Array, n: int, *, width: int
+    queries: Array, begin: Array, positives: Array, place: Array, gallery: Array, n: Array, *, width: int
 ) -> tuple[Array, Array]:
     """Average precision and first place of a block; positives are rows `begin` … of the gallery, itself too."""
     similarity = normalise(queries) @ gallery.T

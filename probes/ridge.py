@@ -80,8 +80,8 @@ def path(
         residual = _left_out(factors, l2)
         outputs, true = factors.targets - residual, factors.targets + factors.mean
         hit = (outputs + factors.mean).argmax(1) == true.argmax(1)
-        share = factors.turned.share
-        return Path(*_solve(factors, l2), share @ (residual**2).mean(1), share @ hit)
+        error = factors.turned.share @ (residual**2).mean(1)
+        return Path(*_solve(factors, l2), error, hit.mean(where=mask))
 
     found: Path = jax.lax.map(one, jnp.asarray(l2s, factors.products.dtype))
     return found

@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 
 from probes.errors import InputError
 
@@ -19,10 +19,12 @@ CHUNK = 2**22  # numbers held at once
 INDEX_GAIN = 8  # a drawn index costs about an eighth of a drawn binomial
 
 
-def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(successes: int | float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of a proportion: never outside 0 … 1, and not a point at 0 of n or n of n."""
     if n < 1 or not 0 <= successes <= n:
-        raise InputError(f"{successes} successes of {n} make no proportion; wanted n >= 1 and successes from 0 to n")
+        raise InputError(
+            f"{successes} successes of {n} make no proportion; wanted n >= 1 and successes from 0 to n"
+        )
     z = NormalDist().inv_cdf((1 + _checked(level)) / 2)
     share = successes / n
     centre = share + z**2 / (2 * n)
@@ -35,7 +37,7 @@ def bootstrap(
     per_sample: Num[np.ndarray, "n s"],
     value: Callable[[np.ndarray], np.ndarray],
     *,
-    weights: Num[np.ndarray, " n"] | None = None,
+    weights: Num[np.ndarray, " _n"] | None = None,
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.95,
@@ -48,6 +50,8 @@ def bootstrap(
     """
     rows = _finite(np.asarray(per_sample, np.float64), "per-sample statistics")
     if weights is not None:
+        if len(weights) != len(rows):
+            raise InputError(f"{len(weights)} weights came for {len(rows)} rows; wanted one each")
         rows = rows * _finite(np.asarray(weights, np.float64), "weights")[:, None]
     distinct, counts = np.unique(rows, axis=0, return_counts=True)
     draws = (times @ distinct for times in _resampled(counts, resamples, seed))
@@ -93,14 +97,17 @@ class Paired(NamedTuple):
 
 
 def paired_bootstrap(
-    a: Num[np.ndarray, " n"],
-    b: Num[np.ndarray, " n"],
+    a: Num[np.ndarray, " n"] | Bool[np.ndarray, " n"],
+    b: Num[np.ndarray, " _n"] | Bool[np.ndarray, " _n"],
     *,
     resamples: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> Paired:
-    """Compare two scores of the same samples; p is twice the share of resamples on the other side of 0."""
+    """Compare two scores of the same samples; p is twice the share of resamples on the other side of 0.
+
+    It cannot fall below 2 / (resamples + 1): Holm's correction of m comparisons wants well over 40 m resamples.
+    """
     values, counts = np.unique(_differences(a, b), return_counts=True)
     means = np.concatenate([times @ values for times in _resampled(counts, resamples, seed)]) / counts.sum()
     low, high = _interval(means, level)
@@ -110,7 +117,11 @@ def paired_bootstrap(
 
 
 def permutation_test(
-    a: Num[np.ndarray, " n"], b: Num[np.ndarray, " n"], *, resamples: int = 10_000, seed: int = 0
+    a: Num[np.ndarray, " n"] | Bool[np.ndarray, " n"],
+    b: Num[np.ndarray, " _n"] | Bool[np.ndarray, " _n"],
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
 ) -> float:
     """Two-sided p of the mean difference when a and b are swapped at random, sample by sample.
 
@@ -180,7 +191,9 @@ def _interval(values: np.ndarray, level: float) -> tuple[float, float] | tuple[n
 
 def _differences(a: np.ndarray, b: np.ndarray) -> Float[np.ndarray, " n"]:
     if np.shape(a) != np.shape(b):
-        raise InputError(f"{np.shape(a)} values stand against {np.shape(b)}; wanted scores of the same samples")
+        raise InputError(
+            f"{np.shape(a)} values stand against {np.shape(b)}; wanted scores of the same samples"
+        )
     return _finite(np.asarray(a, np.float64) - np.asarray(b, np.float64), "differences")
 
 
@@ -188,7 +201,9 @@ def _finite(array: np.ndarray, name: str) -> np.ndarray:
     if not array.size:
         raise InputError(f"there are no {name}; wanted at least one sample")
     if not np.isfinite(array).all():
-        raise InputError(f"{name} are not all finite; leave those samples out, or count them in a column of their own")
+        raise InputError(
+            f"{name} are not all finite; leave those samples out, or count them in a column of their own"
+        )
     return array
 
 

@@ -55,9 +55,9 @@ class Checkup:
         return asdict(self)
 
 
-def check(data: Any, *, columns: Mapping[str, str], workers: int | None = None) -> Checkup:
+def check(data: Any, *, reading: Mapping[str, Any], workers: int | None = None) -> Checkup:
     """Look through every split of `data`."""
-    splits = open_dataset(data, **columns)
+    splits = open_dataset(data, **reading)
     total = sum(map(len, splits.values()))
     memo = Memo()
     reports: dict[str, SplitReport] = {}

@@ -17,7 +17,7 @@ from visbench.options import Options
 from visbench.outcome import Outcome, Rows
 from visbench.scoring import quick, score
 from visbench.selection import HOLDOUT, content_ids, holdout
-from visbench.solvers import Fits, Setting, make_solver
+from visbench.solvers import Fits, Setting, make_solver, settings_of
 
 WIDENINGS = 3  # how often a grid may grow before its edge is accepted
 
@@ -93,11 +93,13 @@ class ClassificationProbe:
 
     def logits(self, features: Any) -> np.ndarray:
         """(n, c) scores of the chosen setting; a vote's shares where the probe votes."""
-        return list(self._all_logits(features))[self.index]
+        every: list[np.ndarray] = list(self._all_logits(features))
+        return every[self.index]
 
     def predict(self, features: Any) -> np.ndarray:
         """(n,) labels, of the kind that `fit` was given."""
-        return self.classes_[self.logits(features).argmax(axis=1)]
+        labels: np.ndarray = self.classes_[self.logits(features).argmax(axis=1)]
+        return labels
 
     def evaluate(self, features: Any, labels: Any) -> dict[str, Any]:
         """The metrics on other rows."""
@@ -121,19 +123,18 @@ class ClassificationProbe:
     def _choose(
         self, grid: list[Setting], train: Rows, val: Rows, num_classes: int
     ) -> tuple[list[Setting], int]:
-        """The grid, widened where asked, and the index of the first best setting."""
+        """The grid, widened where asked, and the index of the best setting."""
         scores = self._held_out(grid, train, val, num_classes)
         for _ in range(WIDENINGS if self.widen else 0):
-            more = _beyond(grid, int(np.argmax(scores)))
-            if not more:
+            best = _best(scores)
+            more = _beyond(grid, best)
+            added = self._held_out(more, train, val, num_classes) if more else []
+            if not added or max(added) <= max(scores):  # a plateau has no edge worth walking to
                 break
-            added = self._held_out(more, train, val, num_classes)
-            low = int(np.argmax(scores)) == 0
-            grid, scores = (more + grid, added + scores) if low else (grid + more, scores + added)
-        chosen = int(np.argmax(scores))
+            grid, scores = (more + grid, added + scores) if best == 0 else (grid + more, scores + added)
+        chosen = _best(scores)
         self.selection = {"scores": scores, "chosen": grid[chosen], "settings": grid, "val_size": len(val)}
-        edge = self.name != "knn" and chosen in (0, len(grid) - 1)
-        self.selection["edge"] = edge and scores.count(max(scores)) < len(scores)
+        self.selection["edge"] = self.name != "knn" and chosen in (0, len(grid) - 1)
         return grid, chosen
 
     def _held_out(self, grid: list[Setting], train: Rows, val: Rows, num_classes: int) -> list[float]:
@@ -182,6 +183,11 @@ class Classification:
         self.solver = make_solver(probe, settings)
         self.refit, self.widen = options.refit and not classic, options.widen
 
+    @staticmethod
+    def accepts(probe: str) -> set[str]:
+        """The settings that `probe` has."""
+        return settings_of(probe)
+
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
         grid = self.solver.grid()
@@ -216,12 +222,13 @@ class Classification:
         probe.fit_rows(rows["train"], rows.get("val"), len(run.classes))
         outcome = probe.score_rows(rows["test"])
         outcome.probe = probe
-        outcome.hyperparameters, outcome.convergence = probe.hyperparameters, probe.convergence
+        outcome.hyperparameters, outcome.convergence = probe.hyperparameters, dict(probe.convergence)
         plan = self.plan(run)
         if plan["selection"]:
             outcome.selection = {**plan["selection"], "outcome": probe.selection}
         if np.isfinite(probe.train_top1):
-            outcome.context |= {"train_top1": probe.train_top1, "train_loss": probe.train_loss}
+            outcome.context["train_top1"] = probe.train_top1
+            outcome.convergence["train_loss"] = probe.train_loss
         self._without_duplicates(outcome, probe, rows["test"], run)
         outcome.warnings = _warnings(probe)
         return outcome
@@ -229,11 +236,13 @@ class Classification:
     def _without_duplicates(
         self, outcome: Outcome, probe: ClassificationProbe, test: Rows, run: RunData
     ) -> None:
+        """Beside the score, the one without the pictures that also trained."""
         copies = run.shared_with_training()
-        outcome.context["duplicates"] = int(copies.sum())
-        if copies.any() and not copies.all():
-            rest = test.take(~copies)
-            outcome.context["top1_without_duplicates"] = probe.score_rows(rest).metrics["top1"]
+        if copies.any():
+            outcome.context["duplicates"] = int(copies.sum())
+            if not copies.all():
+                rest = probe.score_rows(test.take(~copies))
+                outcome.context["top1_without_duplicates"] = rest.metrics["top1"]
 
 
 def _warnings(probe: ClassificationProbe) -> list[str]:
@@ -247,6 +256,12 @@ def _warnings(probe: ClassificationProbe) -> list[str]:
         chosen = ", ".join(f"{key} {value:.3g}" for key, value in probe.selection["chosen"].items())
         said.append(f"{chosen} is at the edge of its grid: --widen tries beyond")
     return said
+
+
+def _best(scores: list[float]) -> int:
+    """The best setting; of several, which is frequent with few held-out rows, the middle one: it is far from any edge."""
+    tied = np.flatnonzero(np.asarray(scores) == max(scores))
+    return int(tied[(len(tied) - 1) // 2])
 
 
 def _beyond(grid: list[Setting], chosen: int) -> list[Setting]:

@@ -11,6 +11,7 @@ from visbench.pipeline import Result
 from visbench.record import Record, board_key
 
 LEVEL = 0.05
+RESAMPLES_A_PAIR = 200  # the smallest p that can be seen must stay well below LEVEL / pairs
 
 
 class Paired:
@@ -35,11 +36,10 @@ class Paired:
     def _judge(self, group: list[Result], seed: int) -> None:
         kept = {id(record) for record in newest(result.record for result in group)}
         pairs = list(combinations([result for result in group if id(result.record) in kept], 2))
-        p_values = [
-            statistics.paired_difference(
-                a.per_sample[str(a.record.headline)], b.per_sample[str(b.record.headline)], seed=seed
-            ).p
-            for a, b in pairs
-        ]
+        resamples = max(1000, RESAMPLES_A_PAIR * len(pairs))
+        p_values = []
+        for a, b in pairs:
+            scores = (each.per_sample[str(each.record.headline)] for each in (a, b))
+            p_values.append(statistics.paired_bootstrap(*scores, resamples=resamples, seed=seed).p)
         for (a, b), p in zip(pairs, statistics.holm(p_values) if pairs else [], strict=True):
             self._verdicts[frozenset((id(a.record), id(b.record)))] = bool(p < LEVEL)

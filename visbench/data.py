@@ -76,11 +76,11 @@ class RunData:
 
 def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: Store, memo: Memo) -> RunData:
     """Open `data`, decide what trains, selects and is scored, and find every image's row id."""
-    opened = open_dataset(data, name=options.dataset_name, **options.columns)
+    opened = open_dataset(data, name=options.dataset_name, **options.reading)
     if train_data is not None:
         if not task.fitted:
             raise UsageError(f"{task.name} learns nothing, so a training set would not be used; leave it out")
-        opened = _with_training(opened, open_dataset(train_data, **options.columns))
+        opened = _with_training(opened, open_dataset(train_data, **options.reading))
     for images in opened.values():
         if images.root is not None:
             store.refuse_inside(images.root)

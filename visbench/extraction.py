@@ -33,7 +33,7 @@ class Extraction:
         self.memo = Memo()
         sets = [
             images.limit(options.limit) if options.limit else images
-            for images in open_dataset(dataset, **options.columns).values()
+            for images in open_dataset(dataset, **options.reading).values()
         ]
         for images in sets:
             if images.root is not None:

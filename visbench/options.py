@@ -38,7 +38,7 @@ class Options:
     val_split: str | None = None
     allow_same: bool = False
     limit: int | None = None  # images a class
-    columns: Mapping[str, str] = field(default_factory=dict)  # image, label, split column of a table
+    reading: Mapping[str, Any] = field(default_factory=dict)  # of `open_dataset`: a table's columns, …
 
     # probe
     protocol: Protocol = "standard"
@@ -98,31 +98,26 @@ _BACKBONE = (
     "strict",
     "pretrained",
 )
-_COLUMNS = ("image_column", "label_column", "split_column")
+_READING = ("image_column", "label_column", "split_column", "allow_empty_classes")
+
+
+_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING}
 
 
 def make_options(**given: Any) -> Options:
-    """Options from flat keywords: those of `Options`, of a probe, of a backbone and of a table together."""
-    groups: dict[str, dict[str, Any]] = {"probe_settings": {}, "backbone_options": {}, "columns": {}}
+    """Options from flat keywords: those of `Options`, of a probe, of a backbone and of a reader together."""
+    homes = {name: group for group, members in _GROUPS.items() for name in members}
+    grouped: dict[str, dict[str, Any]] = {group: dict(given.pop(group, {})) for group in _GROUPS}
     plain: dict[str, Any] = {}
-    known = [field.name for field in fields(Options)]
+    known = [each.name for each in fields(Options)]
     for key, value in given.items():
         name = _ALIASES.get(key, key)
-        for group, members in (
-            ("probe_settings", SETTINGS),
-            ("backbone_options", _BACKBONE),
-            ("columns", _COLUMNS),
-        ):
-            if name in members:
-                if value is not None:
-                    groups[group][name] = value
-                break
-        else:
-            if name not in known:
-                raise UsageError(
-                    f'there is no option "{key}".{did_you_mean(key, [*known, *SETTINGS, *_BACKBONE, *_COLUMNS])}'
-                )
+        if name in homes:
+            if value is not None:
+                grouped[homes[name]][name] = value
+        elif name in known:
             plain[name] = value
-    for group, members in groups.items():
-        plain[group] = {**plain.get(group, {}), **members}
+        else:
+            raise UsageError(f'there is no option "{key}".{did_you_mean(key, [*known, *homes])}')
+    plain |= grouped
     return Options(**plain)

@@ -57,7 +57,7 @@ class Session:
         names = list(dict.fromkeys(probe_name(self.task, probe, self.options) for probe in probes))
         module, _, factory = self.task.measure.partition(":")
         make = getattr(import_module(module), factory)
-        measures = [make(name, self.options) for name in names]  # settings are refused before anything runs
+        measures = _measures(make, names, self.options)  # wrong settings are refused before anything runs
         sources = self.find(backbones)
         known = self._known()
         for source in sources:
@@ -128,7 +128,7 @@ class Session:
         rows = {}
         for role, each in self.data.sets.items():
             read = features.read(plan, tap, self.data.ids[role], self.store)
-            rows[role] = Rows(read, each.labels, self.data.ids[role])
+            rows[role] = Rows(read, each.known_labels, self.data.ids[role])
         return rows, spent
 
     def _planned(self, source: features.Source, measure: Any) -> Record:
@@ -144,6 +144,7 @@ class Session:
             dataset_size=len(run.sets["test"]),
             dataset_fingerprint=run.fingerprint,
             dataset_params=dict(run.params),
+            unreadable=dict(run.unreadable),
             backbone=source.asked,
             backbone_key=spec.weights,
             backbone_spec=dict(features.describe(spec)),
@@ -190,6 +191,22 @@ def run(
     session = Session(task, dataset, make_options(results=results, **options), train_dataset=train_dataset)
     (result,) = session.run([backbone], [probe])
     return result
+
+
+def _measures(make: Any, names: Sequence[str | None], options: Options) -> list[Any]:
+    """The measurement of each probe, which gets the settings it has; one that none of them has is refused."""
+    settings = dict(options.probe_settings)
+    homeless = {key for key in settings if not any(key in make.accepts(name) for name in names)}
+    return [
+        make(
+            name,
+            replace(
+                options,
+                probe_settings={k: settings[k] for k in settings if k in make.accepts(name) | homeless},
+            ),
+        )
+        for name in names
+    ]
 
 
 def _found(outcome: Outcome) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Record:
     dataset_fingerprint: str | None = None  # of the content and labels of every split in use
     dataset_params: Json = field(default_factory=dict)  # limit, columns, how a split was drawn
     counts: Json = field(default_factory=dict)  # images a split, classes, unreadable files
+    unreadable: Json = field(default_factory=dict)  # files that were left out: name → reason
 
     backbone: str  # the name it was asked by
     backbone_key: str | None = None  # digest of the weights

@@ -53,17 +53,19 @@ class RetrievalProbe:
         counted = ranking.relevant > 0 if self.rule == "standard" else np.ones(len(labels), dtype=bool)
         precision = ranking.average_precision[counted]
         outcome.per_sample["map"] = precision
-        outcome.intervals["map"] = list(statistics.bootstrap(precision, seed=self.seed))
+        mean = np.column_stack([precision, np.ones_like(precision)])
+        ends = statistics.bootstrap(mean, lambda sums: sums[:, 0] / sums[:, 1], seed=self.seed)
+        outcome.intervals["map"] = list(ends)
         for k in self.topk:
             if f"recall@{k}" in outcome.metrics:
                 hits = retrieval.hits(ranking, k)[counted]
                 outcome.per_sample[f"recall@{k}"] = hits
                 outcome.intervals[f"recall@{k}"] = list(statistics.wilson(int(hits.sum()), len(hits)))
         outcome.n = dict.fromkeys(outcome.metrics, queries)
-        outcome.context = {
-            "chance": _chance(labels),
-            "queries_without_match": int((ranking.relevant == 0).sum()),
-        }
+        outcome.context["chance"] = _chance(labels)
+        alone = int((ranking.relevant == 0).sum())
+        if alone:
+            outcome.context["queries_without_match"] = alone
         return outcome
 
 
@@ -79,6 +81,11 @@ class Retrieval:
             raise UsageError(f"retrieval has no setting {', '.join(settings) or 'standardize'}; it has topk")
         rule: retrieval.Rule = "classic" if options.protocol == "visbench" else "standard"
         self.probe = RetrievalProbe(topk=topk, rule=rule, seed=options.seed, pooling=options.pooling)
+
+    @staticmethod
+    def accepts(probe: str | None) -> set[str]:
+        """The settings there are."""
+        return {"topk"}
 
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before."""

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from probes import statistics
 from probes.metrics import classification as metric
 from visbench.outcome import Outcome
 
-REPORTED = ("top1", "top5", "balanced_accuracy", "macro_f1")
+PROPORTIONS = ("top1", "top5")  # Wilson intervals
+AVERAGES = {"balanced_accuracy": metric.balanced_accuracy, "macro_f1": metric.macro_f1}  # bootstrap ones
 
 
 def score(logits: np.ndarray, labels: np.ndarray, *, seed: int = 0) -> Outcome:
     """Accuracies and class averages with intervals; beside them what always naming one class would score."""
-    total = metric.total([metric.tally(logits, labels)])
-    values, ends = metric.value(total), metric.intervals(total, seed=seed)
-    outcome = Outcome({name: values[name] for name in REPORTED if name in values})
-    outcome.intervals = {name: list(ends[name]) for name in outcome.metrics}
-    outcome.n = dict.fromkeys(outcome.metrics, values["n"])
+    num_classes = logits.shape[1]
+    total = metric.tally(logits, labels, num_classes=num_classes)
+    values = metric.value(total)
+    outcome = Outcome({name: values[name] for name in (*PROPORTIONS, *AVERAGES) if name in values})
+    for name in PROPORTIONS:
+        if name in values:
+            outcome.intervals[name] = list(statistics.wilson(getattr(total, name), total.n))
+    for name, average in AVERAGES.items():
+        ends = statistics.bootstrap_confusion(total.confusion, average, seed=seed)
+        outcome.intervals[name] = list(ends)
+    outcome.n = dict.fromkeys(outcome.metrics, total.n)
     outcome.per_sample["top1"] = logits.argmax(axis=1) == labels
     outcome.context = {
         "chance": float(np.bincount(labels).max() / len(labels)),
@@ -27,5 +35,5 @@ def score(logits: np.ndarray, labels: np.ndarray, *, seed: int = 0) -> Outcome:
 
 def quick(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """top1 and mean cross-entropy."""
-    values = metric.value(metric.total([metric.tally(logits, labels)]))
+    values = metric.value(metric.tally(logits, labels, num_classes=logits.shape[1]))
     return values["top1"], values["loss"]

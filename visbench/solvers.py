@@ -1,6 +1,6 @@
 """The read-outs of classification behind one face: fit every setting of a grid, then give logits a setting.
 
-A grid runs from the strongest regularisation to the weakest, so that a tie goes to the simpler model.
+A grid runs from the strongest regularisation to the weakest.
 Axes: n samples, d dims, c classes, s settings.
 """
 
@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from probes import knn, linear, logistic, ridge
@@ -137,7 +138,7 @@ class Linear:
 
     def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
         hparams = linear.Hparams(
-            *(np.array([s[name] for s in grid], np.float32) for name in ("learning_rate", "weight_decay"))
+            *(jnp.array([setting[name] for setting in grid]) for name in linear.Hparams._fields)
         )
         fit = partial(
             linear.fit,
@@ -165,7 +166,7 @@ class Linear:
 class Knn:
     """Votes of the nearest training rows; every k from one search."""
 
-    k: tuple[int, ...] = (20, 5)  # more neighbours smooth more
+    k: tuple[int, ...] = (20, 5)  # more neighbours smooth more, so they come first
     temperature: float | None = 0.07  # None: a plain majority
     standardize: bool = field(default=False, init=False)  # cosine similarity has its own unit
 
@@ -212,6 +213,11 @@ class _Neighbours:
 
 
 SOLVERS: Mapping[str, type[Solver]] = {"logistic": Logistic, "linear": Linear, "ridge": Ridge, "knn": Knn}
+
+
+def settings_of(name: str) -> set[str]:
+    """What may be set of a solver."""
+    return {each.name for each in fields(cast(Any, SOLVERS[name])) if each.init}
 
 
 def make_solver(name: str, settings: Mapping[str, Any]) -> Solver:

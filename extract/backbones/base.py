@@ -84,7 +84,20 @@ class Backbone(ABC):
     def __init__(self, module: nn.Module, transform: ImageTransform, facts: Facts) -> None:
         self.module = module.eval().requires_grad_(False)
         self.transform = transform
-        self.spec = self._measure(facts)
+        self._spec, self._measured = self._measure(facts), self._writes()
+
+    @property
+    def spec(self) -> BackboneSpec:
+        """What is known of it.  The digest follows weights that were trained or loaded into it meanwhile."""
+        writes = self._writes()
+        if writes != self._measured:
+            self._spec = replace(self._spec, weights=weights_digest(self.module.state_dict()))
+            self._measured = writes
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: BackboneSpec) -> None:
+        self._spec = spec
 
     @abstractmethod
     def read(self, images: Tensor, layers: Sequence[int]) -> Mapping[int, Layer]:
@@ -94,7 +107,7 @@ class Backbone(ABC):
         """All `taps` (resolved) from one forward pass: pooled ones (b, d), grids (b, h, w, d), float32."""
         if not taps:
             return {}
-        layers = self._forward(batch, sorted({tap.layer for tap in taps}), self.spec.precision)
+        layers = self._forward(batch, sorted({tap.layer for tap in taps}), self._spec.precision)
         with torch.inference_mode():
             return {tap: layers[tap.layer].read(tap) for tap in taps}
 
@@ -142,16 +155,19 @@ class Backbone(ABC):
         return self
 
     def _forward(self, batch: Tensor, layers: Sequence[int], precision: str) -> Mapping[int, Layer]:
-        if (
-            self.module.training
-        ):  # somebody trains it beside us; statistics of a batch are no property of an image
-            self.module.eval()
+        if any(module.training for module in self.module.modules()):  # somebody trains it beside us
+            self.module.eval()  # statistics of a batch are no property of an image
         reduced = precision == "bf16"
         with (
             torch.inference_mode(),
             torch.autocast(batch.device.type, dtype=torch.bfloat16, enabled=reduced),
         ):
             return self.read(batch, layers)
+
+    def _writes(self) -> list[int]:
+        """How often each weight was written to, which PyTorch counts (but not through `.data`)."""
+        tensors = [*self.module.parameters(), *self.module.buffers()]
+        return [tensor._version for tensor in tensors if not tensor.is_inference()]
 
     def _measure(self, facts: Facts) -> BackboneSpec:
         sample = self.transform.normalise(self.transform.place(grey_picture())[None])

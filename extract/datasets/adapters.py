@@ -80,7 +80,9 @@ def _one_by_one(size: int, get: Callable[[int], Any]) -> Lazy:
             with lock:
                 return as_source(get(position))
         except OSError as error:  # what Pillow raises for a damaged image
-            raise UnreadableImageError(f"image {position}", str(error)) from error
+            raise UnreadableImageError(
+                f"image {position}", str(error), lasting=error.errno is None
+            ) from error
 
     return Lazy(size, source)
 

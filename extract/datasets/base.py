@@ -92,6 +92,12 @@ class ImageSet:
         return 0 if self.multilabel else int((self.labels == UNLABELLED).sum())
 
     @property
+    def known_labels(self) -> np.ndarray:
+        """The labels, where `check_scorable` has let the set pass."""
+        assert self.labels is not None, f"{self.name} is not labelled"
+        return self.labels
+
+    @property
     def counts(self) -> np.ndarray:
         """(c,) images of each class."""
         if self.labels is None:

@@ -110,10 +110,10 @@ class PartWriter:
 
     def _hand_over(self) -> None:
         """Have the buffer written; it is never filled again, since TensorStore reads from it meanwhile."""
-        buffer, self._buffer = self._buffer, None
-        if buffer is not None:
+        if self._buffer is not None:
+            self._room.acquire()  # may take a while: interrupted here, the rows are still to be committed
+            buffer, self._buffer = self._buffer, None
             buffer.timer.cancel()
-            self._room.acquire()
             self._under_way = [part for part in self._under_way if not part.done() or part.exception()]
             self._under_way.append(self._pool.submit(self._commit, new_name(), buffer))
 

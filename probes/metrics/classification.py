@@ -31,10 +31,10 @@ class Tally(NamedTuple):
 
 def tally(
     logits: Num[np.ndarray | Array, "n c"],
-    labels: Int[np.ndarray | Array, " n"],
+    labels: Int[np.ndarray | Array, " _n"],
     *,
     num_classes: int,
-    mask: Bool[np.ndarray | Array, " n"] | None = None,
+    mask: Bool[np.ndarray | Array, " _n"] | None = None,
 ) -> Tally:
     """Count rows; those where `mask` is False do not count, and their labels may be anything."""
     if mask is not None:
@@ -83,14 +83,14 @@ def margins(confusion: Int[np.ndarray, "c c"]) -> tuple[np.ndarray, np.ndarray, 
 
 
 def balanced_accuracy(
-    hits: Int[np.ndarray, "*b c"], targets: Int[np.ndarray, "*b c"], predictions: Int[np.ndarray, "*b c"]
+    hits: Num[np.ndarray, "*b c"], targets: Num[np.ndarray, "*b c"], predictions: Num[np.ndarray, "*b c"]
 ) -> Float[np.ndarray, "*b"]:
     """Mean recall of the classes that occur in the targets; takes what `statistics.bootstrap_confusion` gives."""
     return _mean_over_targets(hits, targets, targets)
 
 
 def macro_f1(
-    hits: Int[np.ndarray, "*b c"], targets: Int[np.ndarray, "*b c"], predictions: Int[np.ndarray, "*b c"]
+    hits: Num[np.ndarray, "*b c"], targets: Num[np.ndarray, "*b c"], predictions: Num[np.ndarray, "*b c"]
 ) -> Float[np.ndarray, "*b"]:
     """Mean over the same classes of 2 hits / (targets + predictions)."""
     return _mean_over_targets(2 * hits, targets + predictions, targets)
@@ -102,13 +102,15 @@ def _mean_over_targets(above: np.ndarray, below: np.ndarray, targets: np.ndarray
 
 
 def per_sample(
-    logits: Num[np.ndarray | Array, "n c"], labels: Int[np.ndarray | Array, " n"], *, num_classes: int
+    logits: Num[np.ndarray | Array, "n c"], labels: Int[np.ndarray | Array, " _n"], *, num_classes: int
 ) -> dict[str, np.ndarray]:
     """Row by row: `top1` and `top5` hits (the latter where c > 5), the `prediction` and the `loss` in nats."""
     logits, labels = checks.check_features(logits, "logits"), checks.check_labels(labels, num_classes)
     checks.check_together(logits, labels, "logits and labels")
     if logits.shape[1] != num_classes:
-        raise InputError(f"logits have {logits.shape[1]} columns but num_classes is {num_classes}; wanted one per class")
+        raise InputError(
+            f"logits have {logits.shape[1]} columns but num_classes is {num_classes}; wanted one per class"
+        )
     size = min(shapes.bucket(len(logits)), BLOCK)
     blocks = []
     for start in range(0, len(logits), size):

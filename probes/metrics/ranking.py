@@ -13,7 +13,7 @@ from probes.errors import InputError
 
 
 def average_precision(
-    scores: Num[np.ndarray, " n"], targets: Bool[np.ndarray, " n"] | Int[np.ndarray, " n"]
+    scores: Num[np.ndarray, " n"], targets: Bool[np.ndarray, " _n"] | Int[np.ndarray, " _n"]
 ) -> float | None:
     """AP of one ranking; None where there is no positive, as then there is nothing to find."""
     scores, positive = _checked(scores, targets)
@@ -30,7 +30,7 @@ def at_least(ascending: Num[np.ndarray, " m"], thresholds: Num[np.ndarray, " p"]
 
 
 def multilabel(
-    scores: Num[np.ndarray, "n c"], targets: Bool[np.ndarray, "n c"] | Int[np.ndarray, "n c"]
+    scores: Num[np.ndarray, "n c"], targets: Bool[np.ndarray, "_n _c"] | Int[np.ndarray, "_n _c"]
 ) -> dict[str, Any]:
     """`micro_map` over all pairs of sample and class (the headline) and `macro_map` over classes.
 
@@ -41,7 +41,9 @@ def multilabel(
     scores, positive = _checked(scores, targets)
     micro = average_precision(scores.ravel(), positive.ravel())
     if micro is None:
-        raise InputError("targets hold no positive at all; there is nothing to rank, so score a split that has some")
+        raise InputError(
+            "targets hold no positive at all; there is nothing to rank, so score a split that has some"
+        )
     per_class = [average_precision(scores[:, each], positive[:, each]) for each in range(scores.shape[1])]
     defined: list[float] = [ap for ap in per_class if ap is not None]
     return {
@@ -55,7 +57,7 @@ def multilabel(
 
 
 def per_sample(
-    scores: Num[np.ndarray, "n c"], targets: Bool[np.ndarray, "n c"] | Int[np.ndarray, "n c"]
+    scores: Num[np.ndarray, "n c"], targets: Bool[np.ndarray, "_n _c"] | Int[np.ndarray, "_n _c"]
 ) -> Float[np.ndarray, " n"]:
     """AP of the classes of each sample; NaN for a sample without positives."""
     scores, positive = _checked(scores, targets)
@@ -65,9 +67,13 @@ def per_sample(
 
 def _checked(scores: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if scores.shape != targets.shape or not scores.size:
-        raise InputError(f"scores have shape {scores.shape} and targets {targets.shape}; wanted the same, not empty")
+        raise InputError(
+            f"scores have shape {scores.shape} and targets {targets.shape}; wanted the same, not empty"
+        )
     if np.isnan(scores).any():
         raise InputError("scores hold NaN, which has no rank; check the probe that gave them")
     if not ((targets == 0) | (targets == 1)).all():
-        raise InputError("targets hold other values than 0 and 1; give one column per class, 1 where it applies")
+        raise InputError(
+            "targets hold other values than 0 and 1; give one column per class, 1 where it applies"
+        )
     return scores, targets.astype(bool)

@@ -13,7 +13,9 @@ from probes.errors import InputError
 def objective(features, labels, weight, bias, l2):
     logits = np.float64(features) @ np.float64(weight) + np.float64(bias)
     top = logits.max(1, keepdims=True)
-    losses = (top + np.log(np.exp(logits - top).sum(1, keepdims=True)))[:, 0] - logits[np.arange(len(labels)), labels]
+    losses = (top + np.log(np.exp(logits - top).sum(1, keepdims=True)))[:, 0] - logits[
+        np.arange(len(labels)), labels
+    ]
     return losses.mean() + l2 / 2 * (np.float64(weight) ** 2).sum()
 
 
@@ -37,7 +39,11 @@ def test_stacking_the_data_twice_and_halving_c_changes_nothing(mixture):
     features, labels = mixture(60, 5, 3)
     with jax.enable_x64(True):
         once = logistic.fit(
-            np.float64(features), labels, logistic.Hparams(logistic.l2_from_C(0.7, 60)), num_classes=3, tol=1e-10
+            np.float64(features),
+            labels,
+            logistic.Hparams(logistic.l2_from_C(0.7, 60)),
+            num_classes=3,
+            tol=1e-10,
         )
         twice = logistic.fit(
             np.float64(np.tile(features, (2, 1))),
@@ -50,11 +56,11 @@ def test_stacking_the_data_twice_and_halving_c_changes_nothing(mixture):
     assert logistic.C_from_l2(logistic.l2_from_C(0.7, 60), 60) == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize(("n", "d", "classes"), [(1500, 16, 10), (1200, 16, 100)])
+@pytest.mark.parametrize(("n", "d", "classes"), [(1500, 16, 10), (600, 24, 100), (400, 64, 10)])
 def test_objective_is_no_worse_than_scikit_learns_for_any_c(mixture, n, d, classes):
+    """The last is separable: its objective at a large C is near 0, and the gap is measured against that."""
     features, labels = mixture(n, d, classes, apart=0.7)
-    (features,) = scaling.standardise(features)
-    features = np.asarray(features)
+    features = np.asarray(scaling.standardise(features)[0])
     cs = np.logspace(-6, 4, 6)
     found = logistic.path(features, labels, logistic.l2_from_C(cs, n), num_classes=classes)
     assert found.converged.all()
@@ -62,7 +68,7 @@ def test_objective_is_no_worse_than_scikit_learns_for_any_c(mixture, n, d, class
         reference = LogisticRegression(C=c, tol=1e-6, max_iter=5000).fit(np.float64(features), labels)
         ours = objective(features, labels, found.weight[i], found.bias[i], 1 / (n * c))
         theirs = objective(features, labels, reference.coef_.T, reference.intercept_, 1 / (n * c))
-        assert ours <= theirs * (1 + 2e-6)
+        assert ours <= theirs * (1 + 1e-6)
 
 
 def test_path_equals_fit_in_any_order_and_with_repeats(mixture):
@@ -106,9 +112,13 @@ def test_masked_rows_do_not_count_whatever_they_hold(mixture):
 
 def test_one_program_serves_every_sweep_and_near_every_size(mixture):
     features, labels = mixture(128, 6, 3)
-    logistic.path(features, labels, np.logspace(-3, 0, 8), num_classes=3)
+    logistic.path(features, labels, np.logspace(-3, 0, 16), num_classes=3)
     prepared, solved = logistic._prepare._cache_size(), logistic._solve_group._cache_size()
-    for n, l2s in ((128, np.logspace(-5, 2, 45)), (125, np.logspace(-2, 0, 7)), (113, np.logspace(-4, 0, 100))):
+    for n, l2s in (
+        (128, np.logspace(-5, 2, 45)),
+        (125, np.logspace(-2, 0, 11)),
+        (113, np.logspace(-4, 0, 100)),
+    ):
         features, labels = mixture(n, 6, 3)
         logistic.path(features, labels, l2s, num_classes=3)
     assert (logistic._prepare._cache_size(), logistic._solve_group._cache_size()) == (prepared, solved)
@@ -120,8 +130,10 @@ def test_separable_rows_stop_and_say_how_it_went():
     found = logistic.path(features, labels, [1e-2, 1e-9, 1e-12], num_classes=2)
     assert np.isfinite(found.weight).all()
     assert np.isfinite(found.grad_norm).all()
-    assert (found.converged == (found.grad_norm <= 1e-5)).all()
-    assert (np.asarray(logistic.predict(jax.tree.map(lambda leaf: leaf[1], found), features)).argmax(1) == labels).all()
+    assert (found.grad_norm[found.converged] <= 3e-6).all()
+    assert (
+        np.asarray(logistic.predict(jax.tree.map(lambda leaf: leaf[1], found), features)).argmax(1) == labels
+    ).all()
 
 
 def test_a_cap_on_the_steps_is_told(mixture):
@@ -129,7 +141,7 @@ def test_a_cap_on_the_steps_is_told(mixture):
     found = logistic.fit(features, labels, logistic.Hparams(1e-6), num_classes=3, max_steps=3)
     assert not found.converged
     assert found.steps == 3
-    assert 1e-5 < found.grad_norm < 1
+    assert 3e-6 < found.grad_norm < 1
 
 
 @pytest.mark.parametrize(

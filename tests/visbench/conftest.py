@@ -23,7 +23,9 @@ def picture(rng: np.random.Generator, colour, spread: float = 40.0, size: int = 
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
-def make_photos(root: Path, sizes=(("train", 12), ("test", 6)), *, spread: float = 40.0, seed: int = 0) -> Path:
+def make_photos(
+    root: Path, sizes=(("train", 12), ("test", 6)), *, spread: float = 40.0, seed: int = 0
+) -> Path:
     """root/split/class/number.png; the class is a colour, which a patch mean can read."""
     rng = np.random.default_rng(seed)
     for split, count in sizes:

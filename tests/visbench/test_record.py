@@ -136,6 +136,7 @@ AFTERWARDS = {
     "intervals": {"top1": [0.8, 0.95]},
     "n": {"top1": 372},
     "context": {"chance": 0.1},
+    "unreadable": {"train/a.jpg": "truncated"},
     "convergence": {"converged": True},
     "versions": {"jax": "0.10"},
     "device": "cuda",

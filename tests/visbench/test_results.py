@@ -1,7 +1,8 @@
 import csv
 import json
-import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -79,20 +80,23 @@ def test_missing_results(tmp_path):
         results.read(tmp_path / "r.csv")
 
 
-def write_many(path, who, times):
-    for turn in range(times):
-        results.append(path, [record(notes="x" * 3000, seed=turn, caller=str(who))])
+WRITER = """
+import sys
+from visbench import results
+from visbench.record import Record
+path, who, times = sys.argv[1:]
+for turn in range(int(times)):
+    record = Record(task="t", dataset="d", backbone="b", notes="x" * 3000, seed=turn, caller=who)
+    results.append(path, [record])
+"""
 
 
 def test_eight_processes_lose_and_tear_nothing(tmp_path):
     path, times = tmp_path / "r.jsonl", 100
-    spawn = multiprocessing.get_context("fork")
-    writers = [spawn.Process(target=write_many, args=(path, who, times)) for who in range(8)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, str(who), str(times)]) for who in range(8)
+    ]
+    assert [writer.wait() for writer in writers] == [0] * 8
     lines = path.read_text().splitlines()
     seen = [(each["caller"], each["seed"]) for each in map(json.loads, lines)]
     assert sorted(seen) == sorted((str(who), turn) for who in range(8) for turn in range(times))

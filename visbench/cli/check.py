@@ -14,19 +14,18 @@ from visbench.cli.common import Command, json_option
 
 @click.command(cls=Command)
 @shared.apply(shared.data_argument)
-@click.option("--image-column", metavar="NAME", help="Of a table: where the paths are.")
-@click.option("--label-column", metavar="NAME", help="Of a table: where the labels are.")
-@click.option("--split-column", metavar="NAME", help="Of a table: where the splits are.")
+@shared.reading_options
 @click.option("--workers", type=click.IntRange(1), help="Threads that decode.  [default: all cores]")
 @json_option
 @click.pass_context
 def check(
     ctx: click.Context,
+    /,
     data: str | None,
     data_option: str | None,
     workers: int | None,
     as_json: bool,
-    **columns: Any,
+    **reading: Any,
 ) -> None:
     """Look through a dataset before anything runs: splits, classes, duplicates, what cannot be read.
 
@@ -38,8 +37,8 @@ def check(
     """
     from visbench import checkup
 
-    given = {name: value for name, value in columns.items() if value is not None}
-    found = checkup.check(shared.the_data(data, data_option), columns=given, workers=workers)
+    given = {name: value for name, value in reading.items() if value is not None}
+    found = checkup.check(shared.the_data(data, data_option), reading=given, workers=workers)
     console.result(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else checkup.text(found))
     if found.refused:
         ctx.exit(1)

@@ -28,4 +28,4 @@ def demo(noise: bool, as_json: bool) -> None:
             console.result(result.record.to_json())
     else:
         boards(results)
-    show.farewell(results, noise)
+    console.note(show.farewell(noise))

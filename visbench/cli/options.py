@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from visbench.cli.common import store_option
+from visbench.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,7 +27,7 @@ def apply(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-class ImageSize(click.ParamType):
+class ImageSize(click.ParamType[Any]):
     """A number of pixels, or "native"."""
 
     name = "PIXELS|native"
@@ -41,7 +42,7 @@ class ImageSize(click.ParamType):
             self.fail(f"{value!r} is neither a number of pixels nor native", param, ctx)
 
 
-class Numbers(click.ParamType):
+class Numbers(click.ParamType[Any]):
     """Numbers separated by commas."""
 
     def __init__(self, kind: type) -> None:
@@ -65,11 +66,11 @@ data_argument = apply(
 
 def the_data(argument: str | None, option: str | None) -> str:
     """DATA, given as an argument or as an option."""
-    if (argument is None) == (option is None):
-        raise click.UsageError(
-            "DATA is missing: name a folder or a table" if argument is None else "DATA is given twice",
-            click.get_current_context(),
-        )
+    if argument is None and option is None:
+        command = click.get_current_context().command_path
+        raise UsageError(f"no data: name a folder or a table, as in `{command} photos/`")
+    if argument is not None and option is not None:
+        raise UsageError(f"DATA is given twice, as {argument} and with --data {option}")
     return argument or option or ""
 
 
@@ -121,13 +122,16 @@ extraction_options = apply(
     click.option("--max-pixels", type=click.IntRange(1), help="Largest image that is decoded."),
 )
 
-data_options = apply(
-    click.option(
-        "--limit", type=click.IntRange(1), metavar="N", help="Only the first N images of each class."
-    ),
+reading_options = apply(
     click.option("--image-column", metavar="NAME", help="Of a table: where the paths are."),
     click.option("--label-column", metavar="NAME", help="Of a table: where the labels are."),
     click.option("--split-column", metavar="NAME", help="Of a table: where the splits are."),
+    click.option("--allow-empty-classes", is_flag=True, default=None, help="Class folders may be empty."),
+)
+
+data_options = apply(
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N images a class."),
+    reading_options,
 )
 
 split_options = apply(

@@ -73,8 +73,9 @@ def extract_data(*, backbones: tuple[str, ...], taps: str, dry_run: bool, **give
         from visbench.forecast import features_forecast
 
         sources, options = extraction.find(backbones), extraction.options
-        where = {"store": extraction.store, "memo": extraction.memo}
-        lines = features_forecast(sources, extraction.ids, extraction.taps, options, **where)
+        lines = features_forecast(
+            sources, extraction.ids, extraction.taps, options, store=extraction.store, memo=extraction.memo
+        )
         console.result("\n".join(lines))
         console.note("Nothing was run.")
         return

@@ -1,0 +1,170 @@
+"""The classification probe on arrays: choice of settings, refit, scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.preprocessing import StandardScaler
+
+from visbench.classification import ClassificationProbe, _best, _beyond
+from visbench.errors import UsageError
+
+
+def blobs(count=240, dims=12, classes=3, spread=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, count)
+    centres = np.random.default_rng(99).normal(size=(classes, dims))
+    return (centres[labels] + spread * rng.normal(size=(count, dims))).astype(np.float32), labels
+
+
+def test_the_winner_is_refitted_as_scikit_learn_would():
+    x, y = blobs()
+    probe = ClassificationProbe(C=0.1).fit(x, y)
+    scaler = StandardScaler().fit(x)
+    reference = LogisticRegression(C=0.1, tol=1e-8, max_iter=5000).fit(scaler.transform(x), y)
+    ours = probe.logits(x)
+    theirs = reference.decision_function(scaler.transform(x))
+    np.testing.assert_allclose(ours - ours.mean(1, keepdims=True), theirs, atol=2e-3)
+    assert probe.hyperparameters == {"C": 0.1, "l2": pytest.approx(1 / (0.1 * len(x)))}
+
+
+def test_metrics_equal_scikit_learn():
+    x, y = blobs()
+    test_x, test_y = blobs(seed=1)
+    probe = ClassificationProbe().fit(x, y)
+    metrics, said = probe.evaluate(test_x, test_y), probe.predict(test_x)
+    assert metrics["top1"] == pytest.approx((said == test_y).mean())
+    assert metrics["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(test_y, said))
+    assert metrics["macro_f1"] == pytest.approx(f1_score(test_y, said, average="macro"))
+    assert "top5" not in metrics  # of three classes it would always be 1
+
+
+def test_labels_keep_their_own_values():
+    x, y = blobs()
+    names = np.array([0, 5, 9])[y]
+    for probe in ("logistic", "linear", "ridge", "knn"):
+        settings = {"epochs": 5} if probe == "linear" else {}
+        fitted = ClassificationProbe(probe, **settings).fit(x, names)
+        assert set(fitted.predict(x)) <= {0, 5, 9}
+        assert len(fitted.classes_) == 3
+
+
+@pytest.mark.parametrize("factor", [0.01, 1.0, 10.0, 100.0])
+def test_the_default_probe_does_not_depend_on_the_unit_of_features(factor):
+    x, y = blobs()
+    test_x, test_y = blobs(seed=1)
+    val_x, val_y = blobs(seed=2)  # what is drawn is drawn by content, and the unit belongs to the content
+    unit = np.float32(factor)
+    plain = ClassificationProbe().fit(x, y, val=(val_x, val_y))
+    scaled = ClassificationProbe().fit(x * unit, y, val=(val_x * unit, val_y))
+    assert scaled.evaluate(test_x * unit, test_y) == plain.evaluate(test_x, test_y)
+    assert scaled.hyperparameters == plain.hyperparameters
+
+
+def test_selection_uses_the_val_rows_and_never_the_scored_ones():
+    x, y = blobs()
+    val, test = blobs(seed=1), blobs(seed=2)
+    probe = ClassificationProbe().fit(x, y, val=val)
+    again = ClassificationProbe().fit(x, y, val=val)
+    shuffled = np.random.default_rng(0).permutation(test[1])
+    assert probe.hyperparameters == again.hyperparameters
+    assert abs(again.evaluate(test[0], shuffled)["top1"] - 1 / 3) < 0.12
+    assert probe.selection["val_size"] == len(val[1])
+    assert len(probe.selection["scores"]) == 21
+
+
+def test_statistics_come_from_the_fitted_rows():
+    x, y = blobs()
+    val = blobs(seed=1)
+    probe = ClassificationProbe(refit=False).fit(x, y, val=(val[0] + 100, val[1]))
+    np.testing.assert_allclose(probe.scaler.mean, x.mean(0), atol=1e-5)
+
+
+def test_refit_changes_the_fit_and_the_penalty_a_sample():
+    x, y = blobs()
+    val = blobs(seed=1)
+    with_val = ClassificationProbe(C=1.0).fit(x, y, val=val)
+    without = ClassificationProbe(C=1.0, refit=False).fit(x, y, val=val)
+    assert with_val.hyperparameters["l2"] == pytest.approx(1 / 480)
+    assert without.hyperparameters["l2"] == pytest.approx(1 / 240)
+    assert np.abs(with_val.logits(x) - without.logits(x)).max() > 1e-3
+
+
+def test_a_tie_goes_to_the_middle():
+    x = np.repeat(np.eye(2, dtype=np.float32) * 10, 20, axis=0) + np.arange(40)[:, None] * 1e-3
+    probe = ClassificationProbe().fit(x, np.repeat([0, 1], 20))  # any C tells these apart
+    assert set(probe.selection["scores"]) == {1.0}
+    assert probe.hyperparameters["C"] == pytest.approx(0.1)  # of 1e-6 … 1e4
+    assert [_best(scores) for scores in ([1, 1, 0], [0, 1, 0, 1, 1], [0, 2, 1])] == [0, 3, 1]
+
+
+def test_a_best_setting_at_the_edge_is_said_and_widened():
+    x, y = blobs(spread=1.0)
+    grid = (1e-5, 1e-4, 1e-3)  # too strong a penalty, all three
+    narrow = ClassificationProbe(C=grid).fit(x, y)
+    wide = ClassificationProbe(C=grid, widen=True).fit(x, y)
+    assert narrow.selection["edge"]
+    assert narrow.hyperparameters["C"] == 1e-3
+    assert wide.hyperparameters["C"] == pytest.approx(1e-1)
+    assert not wide.selection["edge"]
+    assert max(wide.selection["scores"]) > max(narrow.selection["scores"])
+
+
+def test_a_plateau_is_not_walked_along():
+    x, y = blobs(spread=1.0)
+    probe = ClassificationProbe(C=(1e-7, 1e-6, 1e-5), widen=True).fit(x, y)
+    assert len(set(probe.selection["scores"])) == 1
+    assert not probe.selection["edge"]
+
+
+def test_beyond_continues_a_geometric_grid_in_its_order():
+    grid = [{"C": 1.0}, {"C": 10.0}]
+    assert [round(s["C"], 6) for s in _beyond(grid, 0)] == [0.0001, 0.001, 0.01, 0.1]
+    assert [s["C"] for s in _beyond(grid, 1)] == pytest.approx([100, 1000, 10_000, 100_000])
+    assert _beyond([{"C": 1.0}, {"C": 10.0}, {"C": 100.0}], 1) == []
+
+
+def test_knn_reports_every_k_and_refuses_too_many():
+    x, y = blobs()
+    probe = ClassificationProbe("knn").fit(x, y)
+    metrics = probe.evaluate(*blobs(seed=1))
+    assert metrics["top1"] == metrics[f"knn{probe.hyperparameters['k']}_top1"]
+    assert {"knn5_top1", "knn20_top1"} <= set(metrics)
+    with pytest.raises(ValueError, match="k is 500"):
+        ClassificationProbe("knn", k=500).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("probe", "settings", "words"),
+    [
+        ("logistic", {"epochs": 3}, "logistic has no setting epochs; it is a setting of linear"),
+        ("logstic", {}, 'Did you mean "logistic"'),
+        ("logistic", {"C": 0.0}, "C is 0.0"),
+        ("knn", {"k": -1}, "k is -1"),
+    ],
+)
+def test_wrong_settings_are_refused(probe, settings, words):
+    with pytest.raises(UsageError, match=words):
+        ClassificationProbe(probe, **settings)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(UsageError, match="one class"):
+        ClassificationProbe().fit(np.random.default_rng(0).normal(size=(9, 3)), np.zeros(9, int))
+
+
+def test_a_label_that_was_never_trained_is_refused():
+    x, y = blobs()
+    probe = ClassificationProbe(C=1.0).fit(x, y)
+    with pytest.raises(UsageError, match="does not occur in training"):
+        probe.evaluate(x, y + 1)
+
+
+def test_an_unfinished_solver_says_so():
+    x, y = blobs()
+    probe = ClassificationProbe(C=1e6, max_steps=3).fit(x, y)
+    assert probe.convergence["converged"] is False
+    assert probe.convergence["steps"] == 3
+    assert probe.convergence["grad_norm"] > 0

@@ -1,0 +1,227 @@
+"""The commands that run, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from visbench import results
+from visbench.cli import main
+from visbench.cli.app import app
+
+
+@pytest.fixture
+def visbench(tiny, tmp_path, monkeypatch):
+    """Call the command; results go to a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words, code=0):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == code, done.output
+        return done
+
+    return call
+
+
+def test_a_run_prints_a_board_and_appends_records(visbench, photos, tmp_path):
+    done = visbench(
+        "run",
+        "classification",
+        photos,
+        "--backbone",
+        "tiny",
+        "--probe",
+        "logistic",
+        "--probe",
+        "knn",
+        "--k",
+        "3,5",
+    )
+    assert "photos · classification · logistic, C chosen on held-out training data" in done.stdout
+    assert "photos · classification · knn" in done.stdout
+    assert "chance 0.333" in done.stdout
+    assert "2 records appended to results/visbench.jsonl" in done.stderr
+    written = results.read(tmp_path / "results" / "visbench.jsonl")
+    assert [record.probe for record in written] == ["logistic", "knn"]
+    assert {record.caller for record in written} == {"cli"}
+
+
+def test_json_is_all_there_is_on_stdout(visbench, photos):
+    done = visbench("run", "retrieval", photos, "--backbone", "tiny", "--json", "--no-results")
+    (line,) = done.stdout.splitlines()
+    assert json.loads(line)["task"] == "retrieval"
+
+
+def test_cli_and_python_write_the_same_record(visbench, photos, tmp_path):
+    import visbench as library
+
+    visbench("run", "classification", photos, "--backbone", "tiny", "--C", "1")
+    (ours,) = results.read(tmp_path / "results" / "visbench.jsonl")
+    record = library.run("tiny", "classification", photos, C=1.0).record
+    differing = {name for name, value in record.to_dict().items() if value != ours.to_dict()[name]}
+    assert differing <= {"timestamp", "duration_seconds", "caller"}
+
+
+def test_extract_then_probe(visbench, photos):
+    asked = ("--backbone", "tiny")
+    refused = visbench("probe", "classification", photos, *asked, code=2)
+    assert "54 of 54 images have no stored features" in refused.stderr
+    done = visbench("extract", photos, *asked, "--taps", "cls,patches", "--layers", "0,1")
+    assert "54 images extracted, 0 were cached" in done.stderr
+    assert (
+        "0 images extracted, 54 were cached" in visbench("extract", photos, *asked, "--taps", "cls@1").stderr
+    )
+    visbench("probe", "classification", photos, *asked)
+    assert (
+        "of 54 images"
+        in visbench("probe", "classification", photos, *asked, "--pooling", "mean", code=2).stderr
+    )
+
+
+def test_shards_together_are_the_whole(visbench, photos):
+    for index in range(4):
+        visbench("extract", photos, "--backbone", "tiny", "--shard", f"{index}/4")
+    visbench("probe", "retrieval", photos, "--backbone", "tiny")
+
+
+def test_dry_run_says_the_cost_and_writes_nothing(visbench, photos, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+    done = visbench("run", "classification", photos, "--backbone", "tiny", "--dry-run")
+    assert "54 images: 54 forward passes, 0 cached" in done.stdout
+    assert "about" in done.stdout
+    assert "free" in done.stdout
+    assert "1 records" in done.stdout
+    assert done.stderr.endswith("Nothing was run.\n")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_resume(visbench, photos, tmp_path):
+    words = ("run", "classification", photos, "--backbone", "tiny", "--C", "1", "--resume")
+    first, second = visbench(*words), visbench(*words)
+    assert first.stdout == second.stdout
+    assert "nothing is computed" in second.stderr
+    assert len(results.read(tmp_path / "results" / "visbench.jsonl")) == 1
+
+
+def test_no_cache_leaves_no_store(visbench, photos, tmp_path):
+    visbench("run", "retrieval", photos, "--backbone", "tiny", "--no-cache", "--no-results")
+    refused = visbench(
+        "probe", "retrieval", photos, "--backbone", "tiny", "--store", tmp_path / "other", code=2
+    )
+    assert "no stored features" in refused.stderr
+
+
+def test_a_csv_of_results_stands_beside_the_records(visbench, photos, tmp_path):
+    visbench("run", "retrieval", photos, "--backbone", "tiny", "--results", "out.csv")
+    assert "metrics.map" in (tmp_path / "out.csv").read_text().splitlines()[0]
+    assert len(results.read(tmp_path / "out.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("run", "clasification", "photos"),
+            'there is no task "clasification". Did you mean "classification"?',
+        ),
+        (("run", "classification"), "no data: name a folder or a table"),
+        (("run", "classification", "photos", "--data", "photos"), "DATA is given twice"),
+        (("run", "classification", "nowhere", "--backbone", "tiny"), "there is no nowhere"),
+        (("run", "classification", "fotos", "--backbone", "tiny"), "did you mean photos"),
+        (
+            ("run", "classification", "photos", "--backbone", "tiny", "--train-split", "test"),
+            "the same 18 images. Give another --train-split, or --allow-same.",
+        ),
+        (("run", "classification", "photos", "--backbone", "tinyy"), "tiny"),
+        (("run", "classification", "photos", "--backbone", "tiny", "--pooling", "max"), "--help"),
+        (("run", "classification", "photos", "--backbone", "tiny", "--probe", "knn", "--k", "99"), "k is 99"),
+        (
+            ("run", "classification", "photos", "--backbone", "tiny", "--probe", "knn", "--epochs", "9"),
+            "knn has no setting epochs",
+        ),
+        (("run", "retrieval", "photos", "--backbone", "tiny", "--C", "9"), "--help"),
+        (("extract", "photos", "--backbone", "tiny", "--taps", "patches@9"), "0 … 1"),
+        (("extract", "photos", "--backbone", "tiny", "--shard", "4/4"), "there is no shard 4 of 4"),
+    ],
+)
+def test_refusals_are_one_sentence(visbench, photos, words, said):
+    done = visbench(*words, code=2)
+    assert said in done.stderr
+    assert done.stderr.count("error:") == 1
+    assert "Traceback" not in done.output
+    assert not results.read("results/visbench.jsonl", missing_ok=True)
+
+
+def test_help_draws_the_layout(visbench):
+    said = visbench("run", "classification", "--help").stdout
+    assert "photos.csv" in said
+    assert "cat/  a.jpg b.png" in said
+    assert "--topk" not in said
+    assert "--topk" in visbench("run", "retrieval", "--help").stdout
+
+
+def test_check_finds_what_is_wrong(visbench, photos):
+    good = visbench("check", photos)
+    assert "train 36 · test 18 images, 3 classes (18 … 18 images a class)" in good.stdout
+    assert "ready to run" in good.stdout
+    (photos / "train" / "cat" / "copy.png").write_bytes((photos / "test" / "cat" / "000.png").read_bytes())
+    (photos / "train" / "cat" / "zero.jpg").write_bytes(b"")
+    (photos / "train" / "cat" / "phone.heic").write_bytes(b"?")
+    bad = visbench("check", photos, code=1)
+    assert "train: train/cat/copy.png = test: test/cat/000.png" in bad.stdout
+    assert "(and 1 that cannot be read)" in bad.stdout
+    assert ".heic (1)" in bad.stdout
+    assert "--on-bad skip" in bad.stdout
+    found = json.loads(visbench("check", photos, "--json", code=1).stdout)
+    assert list(found["splits"]["train"]["unreadable"]) == ["train/cat/zero.jpg"]
+
+
+def test_list_names_tasks_and_probes(visbench):
+    said = visbench("list").stdout
+    assert "classification" in said
+    assert "retrieval" in said
+    assert "logistic" in said
+    assert "efficientnet_lite0" in said
+
+
+SLOW = """
+import sys, time, torch
+from torch import nn
+from extract.backbones import CustomBackbone, register_backbone
+from extract.transforms import Transform
+from visbench.cli import main
+
+class Slow(nn.Module):
+    def forward(self, images):
+        time.sleep(0.4)
+        return images.mean((2, 3))
+
+register_backbone("slow")(lambda **options: CustomBackbone(Slow(), Transform(size=8), name="slow"))
+sys.argv = ["visbench", "extract", sys.argv[1], "--backbone", "slow", "--batch-size", "2", "--workers", "1"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_keeps_what_it_did(photos, number, code):
+    command = [sys.executable, "-c", SLOW, str(photos)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ}) as running:
+        time.sleep(9)
+        running.send_signal(number)
+        said = running.communicate(timeout=60)[1]
+    assert running.returncode == code, said
+    assert "goes on from what is stored" in said
+    again = subprocess.run([*command], capture_output=True, text=True, check=True)
+    cached = int(again.stderr.split("images extracted, ")[1].split()[0])
+    assert cached > 0
+
+
+def test_the_entry_point_is_the_group():
+    assert callable(main)
