@@ -9,6 +9,8 @@ alone.  torch is imported when the first JPEG is decoded.
 from __future__ import annotations
 
 import io
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -107,13 +109,21 @@ def content_bytes(source: Source) -> bytes:
         form = (source.mode, source.size, palette, source.info.get("transparency"), _orientation(source))
         return f"image {form} ".encode() + source.tobytes()
     try:
-        return source.read_bytes() if isinstance(source, Path) else source
-    except OSError as error:
+        return _file_bytes(source) if isinstance(source, Path) else source
+    except (OSError, _Refused) as error:
         raise _unreadable(error, str(source)) from error
 
 
+def _file_bytes(path: Path) -> bytes:
+    """What a file holds; a pipe or a device called like an image would be waited for without end."""
+    with path.open("rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise _Refused("it is no file")
+        return file.read()
+
+
 def _encoded(source: Path | bytes) -> bytes:
-    data = source.read_bytes() if isinstance(source, Path) else source
+    data = _file_bytes(source) if isinstance(source, Path) else source
     if not data:
         raise _Refused("it is empty")
     return data

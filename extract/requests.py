@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata
+from math import isfinite
 from pathlib import Path
 
 from extract.aliases import ALIASES, PACKAGES
@@ -57,6 +58,10 @@ class Request:
             )
         if self.image_size != "native" and not (isinstance(self.image_size, int) and self.image_size > 0):
             raise InputError(f'image size "{self.image_size}" is neither a number of pixels nor native')
+        if not 0 < self.crop_pct <= 1:
+            raise InputError(
+                f"crop_pct is {self.crop_pct}; it is the part of the resized side kept, in (0, 1]"
+            )
         if self.revision is not None and self.checkpoint is not None:
             raise InputError("a revision is of weights on a hub, and a checkpoint was given; leave one out")
         for option in ("mean", "std"):
@@ -66,6 +71,8 @@ class Request:
                     raise InputError(
                         f"{option} has {len(values)} values; it takes three, for red, green and blue"
                     )
+                if not all(map(isfinite, values)):
+                    raise InputError(f"{option} is {tuple(values)}; all three have to be finite")
                 object.__setattr__(self, option, tuple(map(float, values)))
         if self.checkpoint is not None:
             object.__setattr__(self, "checkpoint", os.fspath(self.checkpoint))

@@ -16,9 +16,7 @@ from probes import checks, shapes
 from probes.errors import InputError
 from probes.scaling import raised
 
-QUERIES = 128  # a block: its similarities to a chunk of the bank fit 32 MB
-CHUNK_ROWS = 2**16
-CHUNK_NUMBERS = 2**26
+TILE = 4096  # rows that meet as many others at a time: 64 MB of similarities
 TIE = 5e-7  # similarities nearer than this cannot be told apart in float32
 
 Metric = Literal["cosine", "dot"]
@@ -42,25 +40,30 @@ def search(
     """The k most similar rows of the bank, best first, by exact search: (similarity, index).
 
     With `exclude_self` the queries are the bank, and row i is never found by query i, though an exact copy of it
-    is. Of equal similarities the lower index comes first; so which of several equals takes the last place
-    depends on the order of the bank, and `predict` wants a few neighbours more than its largest k.
+    is. Handed the same array twice, the search makes each product once for both of its rows. Of equal similarities
+    the lower index comes first; so which of several equals takes the last place depends on the order of the bank,
+    and `predict` wants a few neighbours more than its largest k.
     """
-    queries, bank = checks.check_features(queries, "queries"), checks.check_features(bank, "bank")
+    same = queries is bank
+    bank = checks.check_features(bank, "bank")
+    queries = bank if same else checks.check_features(queries, "queries")
     checks.check_dims(queries, bank, "queries and bank")
     if exclude_self:
         checks.check_together(queries, bank, "queries and bank, to be the same rows,")
     checks.check_k(k, len(bank) - exclude_self)
 
-    rows = min(shapes.bucket(len(bank)), max(k, min(CHUNK_ROWS, CHUNK_NUMBERS // bank.shape[1])))
-    step = min(shapes.bucket(len(queries)), QUERIES)
-    starts = range(0, len(queries), step)
+    step, rows, n = _tile(len(queries)), _tile(len(bank)), len(bank)
+    starts, offsets = range(0, len(queries), step), range(0, n, rows)
     best = [(jnp.full((step, k), -jnp.inf), jnp.full((step, k), -1)) for _ in starts]
-    for offset in range(0, len(bank), rows):
+    own = starts if exclude_self else [-step for _ in starts]  # no row has such an index
+    for j, offset in enumerate(offsets):
         chunk = _prepare(shapes.pad(bank[offset : offset + rows], rows), metric=metric)
-        for i, start in enumerate(starts):
-            block = shapes.pad(queries[start : start + step], step)
-            own = start if exclude_self else -step  # no row has such an index
-            best[i] = _merge(best[i], block, chunk, offset, len(bank), own, metric=metric)
+        for i, start in enumerate(starts[: j + 1] if same else starts):
+            similarity = _similarity(shapes.pad(queries[start : start + step], step), chunk, metric=metric)
+            whole = offset + rows <= n and (i != j or not exclude_self)  # nothing in it to leave out
+            best[i] = _merge(best[i], similarity, offset, n, own[i], whole=whole)
+            if same and i < j:
+                best[j] = _merge(best[j], similarity, start, n, own[j], whole=True, turned=True)
     similarity, index = (
         np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*best, strict=True)
     )
@@ -118,29 +121,41 @@ def normalise(features: Num[Array, "n d"]) -> Float[Array, "n d"]:
     return features / jnp.where(length > 0, length, 1)
 
 
+def _tile(n: int) -> int:
+    """Rows of a tile, such that n rows fill a whole number of them."""
+    return shapes.bucket(-(-n // -(-n // TILE)))
+
+
 @partial(jax.jit, static_argnames="metric")
 def _prepare(rows: Array, *, metric: Metric) -> Array:
     return normalise(rows) if metric == "cosine" else raised(rows)
 
 
 @partial(jax.jit, static_argnames="metric")
+def _similarity(block: Array, chunk: Array, *, metric: Metric) -> Array:
+    prepared: Array = _prepare(block, metric=metric)
+    return prepared @ chunk.T
+
+
+@partial(jax.jit, static_argnames=("whole", "turned"))
 def _merge(
     best: tuple[Array, Array],
-    block: Array,
-    chunk: Array,
+    similarity: Array,
     offset: Array,
     n: Array,
     own: Array,
     *,
-    metric: Metric,
+    whole: bool,
+    turned: bool = False,
 ) -> tuple[Array, Array]:
-    """The best k of those known and those of one more chunk of the bank; the known ones come first."""
-    k = best[0].shape[1]
-    similarity = _prepare(block, metric=metric) @ chunk.T
-    index = offset + jnp.arange(len(chunk))
-    itself = index == own + jnp.arange(len(block))[:, None]
-    similarity = jnp.where((index < n) & ~itself, similarity, -jnp.inf)
-    values, places = jax.lax.top_k(similarity, k)
+    """The best k of those known and those of one more tile of the bank; the known ones, earlier rows, come first."""
+    similarity = similarity.T if turned else similarity
+    size, k = similarity.shape[1], best[0].shape[1]
+    index = offset + jnp.arange(size)
+    if not whole:
+        itself = index == own + jnp.arange(len(similarity))[:, None]
+        similarity = jnp.where((index < n) & ~itself, similarity, -jnp.inf)
+    values, places = jax.lax.top_k(similarity, min(k, size))
     values, indices = (jnp.concatenate(pair, 1) for pair in zip(best, (values, index[places]), strict=True))
     values, places = jax.lax.top_k(values, k)
     return values, jnp.take_along_axis(indices, places, 1)

@@ -18,7 +18,7 @@ import numpy as np
 from extract import duplicates
 from extract.datasets import ImageSet, Splits, check_scorable, open_dataset
 from extract.errors import InputError, UnreadableImageError
-from extract.images import Header, header, read_image
+from extract.images import MAX_PIXELS, Header, header, read_image
 from extract.memo import Memo
 from visbench import console
 
@@ -55,7 +55,9 @@ class Checkup:
         return asdict(self)
 
 
-def check(data: Any, *, reading: Mapping[str, Any], workers: int | None = None) -> Checkup:
+def check(
+    data: Any, *, reading: Mapping[str, Any], workers: int | None = None, max_pixels: int = MAX_PIXELS
+) -> Checkup:
     """Look through every split of `data`."""
     splits = open_dataset(data, **reading)
     total = sum(map(len, splits.values()))
@@ -68,7 +70,7 @@ def check(data: Any, *, reading: Mapping[str, Any], workers: int | None = None) 
         for split, images in splits.items():
             failed: dict[int, str] = {}
             ids[split] = memo.row_ids(images.sources, unreadable=failed)
-            looks = _look_through(images, advance, workers)
+            looks = _look_through(images, advance, workers, max_pixels)
             bad = {images.names[i]: look for i, look in enumerate(looks) if isinstance(look, str)}
             counts = dict(zip(images.classes, images.counts.tolist(), strict=True))
             reports[split] = SplitReport(len(images), counts, bad, duplicates.within(ids[split]))
@@ -93,12 +95,14 @@ def check(data: Any, *, reading: Mapping[str, Any], workers: int | None = None) 
 Look = tuple[Header, str | None] | str  # header and conversion, or why it cannot be read
 
 
-def _look_through(images: ImageSet, advance: Callable[[int], None], workers: int | None) -> list[Look]:
+def _look_through(
+    images: ImageSet, advance: Callable[[int], None], workers: int | None, max_pixels: int
+) -> list[Look]:
     def look(position: int) -> Look:
         name, source = images.names[position], images.sources[position]
         try:
-            decoded = read_image(source, name=name)
-            found = header(source) if isinstance(source, Path) else _plain_header(decoded.pixels)
+            decoded = read_image(source, name=name, max_pixels=max_pixels)
+            found = header(source, max_pixels=max_pixels) if isinstance(source, Path) else _plain_header(decoded.pixels)
             return found, decoded.converted
         except UnreadableImageError as error:
             return error.reason
@@ -117,7 +121,8 @@ def _refusal(splits: Splits, reports: Mapping[str, SplitReport]) -> str | None:
     """Why a classification run with default options would not start."""
     bad = sum(len(report.unreadable) for report in reports.values())
     if bad:
-        return f"{bad} images cannot be read: mend or remove them, or say --on-bad skip"
+        count = f"{bad:,} image{'s' if bad > 1 else ''}"
+        return f"{count} cannot be read: mend or remove, or say --on-bad skip"
     scored = next((splits[name] for name in ("test", "val", "all") if name in splits), None)
     if scored is None:
         return "there is only a training split: nothing to score"

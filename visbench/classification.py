@@ -151,7 +151,11 @@ class ClassificationProbe:
         self.num_classes = num_classes
         self.convergence = self.fits.convergence(self.index)
         if self.name != "knn":  # a row is its own nearest neighbour: the score would say nothing
-            self.train_top1, self.train_loss = quick(self.logits(rows.features), rows.labels)
+            logits = self.logits(rows.features)
+            if not np.isfinite(logits).all():
+                given = ", ".join(f"{key} {value:.3g}" for key, value in self.settings[self.index].items())
+                raise UsageError(f"the {self.name} fit diverged with {given}; try a smaller learning rate (--lr)")
+            self.train_top1, self.train_loss = quick(logits, rows.labels)
 
     def _all_logits(self, features: Any) -> Any:
         return self.fits.logits(_scaled(self.scaler, np.asarray(features)))
@@ -192,6 +196,7 @@ class Classification:
         """What of the record is known before the fit."""
         grid = self.solver.grid()
         size = len(run.sets["train"])
+        self._check_bank(grid, run)
         if self.refit or len(grid) == 1:
             size += len(run.sets["val"]) if self.refit and "val" in run.sets else 0
         plan: dict[str, Any] = {
@@ -214,6 +219,20 @@ class Classification:
                 "widen": self.widen,
             }
         }
+
+    def _check_bank(self, grid: list[Setting], run: RunData) -> None:
+        """Refuse more neighbours than there are rows to vote, before anything is extracted."""
+        if self.name != "knn":
+            return
+        bank, k = len(run.sets["train"]), max(setting["k"] for setting in grid)
+        aside = ""
+        if len(grid) > 1 and "val" not in run.sets:
+            bank -= int(holdout(run.ids["train"], run.sets["train"].known_labels).sum())
+            aside = ", those held out to choose k left aside"
+        if k > bank:
+            raise UsageError(
+                f"k is {k}, but there are {bank} training images to vote{aside}; give smaller ones with --k"
+            )
 
     def __call__(self, rows: Mapping[str, Rows], run: RunData) -> Outcome:
         """Choose, fit, and score once."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class RunData:
     splits: Mapping[str, Any]  # role → the split's name in the data
     params: Mapping[str, Any]  # for the record's dataset_params
     unreadable: dict[str, str] = field(default_factory=dict)  # name → reason
+    whole: tuple[ImageSet, np.ndarray] | None = None  # images and ids that train and test were drawn from
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -66,12 +68,33 @@ class RunData:
     def drop(self, unreadable: Mapping[str, str]) -> None:
         """Leave out images by name, rows and labels together."""
         self.unreadable |= unreadable
+        if self.whole is not None:  # drawn anew, as a later run will that knows of them from the start
+            self.draw(*_without(unreadable, *self.whole))
+            return
         for role, images in self.sets.items():
-            keep = np.array([name not in unreadable for name in images.names], dtype=bool)
-            if not keep.all():
-                self.sets[role] = images.subset(np.flatnonzero(keep))
-                self.ids[role] = self.ids[role][keep]
-        _refuse_empty(self.sets)
+            self.sets[role], self.ids[role] = _without(unreadable, images, self.ids[role])
+        self.refuse_empty()
+
+    def draw(self, images: ImageSet, ids: np.ndarray) -> None:
+        """Divide a labelled set without splits: a fifth of each class is scored, the rest trains."""
+        self.whole = images, ids
+        scored = holdout(ids, images.known_labels)
+        for role, mask in (("train", ~scored), ("test", scored)):
+            self.sets[role], self.ids[role] = images.subset(np.flatnonzero(mask)), ids[mask]
+        if not scored.any():
+            self.refuse_empty(images)
+            raise UsageError(
+                f"no class of {images.name} has two different images, so none can be drawn to be scored; "
+                "give more images a class, or splits of your own"
+            )
+
+    def refuse_empty(self, *sets: ImageSet) -> None:
+        """Stop where a role, or one of `sets`, has no image."""
+        for images in sets or self.sets.values():
+            if not len(images):
+                split = f"the {images.split} split of " if images.split else ""
+                bad = f": {len(self.unreadable)} files cannot be read" if self.unreadable else ""
+                raise UsageError(f"no image is left in {split}{images.name}{bad}; `visbench check` shows why")
 
 
 def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: Store, memo: Memo) -> RunData:
@@ -84,6 +107,9 @@ def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: S
     for images in opened.values():
         if images.root is not None:
             store.refuse_inside(images.root)
+        refuse_inside(options.results, images)
+        _refuse_multilabel(images, task)
+    report_unread(opened)
     splits = {
         name: images.limit(options.limit) if options.limit else images for name, images in opened.items()
     }
@@ -109,7 +135,7 @@ def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: S
         run.drop(unreadable)
     if task.fitted and "train" not in run.sets:
         _draw_test(run)
-    _refuse_empty(run.sets)
+    run.refuse_empty()
     check_scorable(run.sets.get("train"), run.sets["test"])
     return run
 
@@ -157,20 +183,13 @@ def _row_ids(images: ImageSet, memo: Memo, options: Options, unreadable: dict[st
 def _draw_test(run: RunData) -> None:
     """Divide a set without splits: a fifth of each class is scored, the rest trains."""
     images, ids = run.sets.pop("test"), run.ids.pop("test")
-    if images.labels is None or images.multilabel:
-        raise UsageError(
-            f"{images.name} has no class labels to train and score on; lay it out as class folders, "
-            "or give a table with a label column"
-        )
-    scored = holdout(ids, images.labels)
-    for role, mask in (("train", ~scored), ("test", scored)):
-        run.sets[role] = images.subset(np.flatnonzero(mask))
-        run.ids[role] = ids[mask]
+    check_scorable(None, images)
+    run.draw(images, ids)
     run.splits = {"split": "test (drawn)", "train_split": "train (drawn)", "val_split": None}
     run.params = {**run.params, "drawn_test": HOLDOUT}
     console.note(
         f"{images.name} has no splits: a fifth of each class, drawn by content, is scored "
-        f"({scored.sum()} of {len(images)} images)"
+        f"({len(run.sets['test'])} of {len(images)} images)"
     )
 
 
@@ -193,7 +212,33 @@ def _labels(images: ImageSet) -> Any:
     return None if images.labels is None else images.labels.tolist()
 
 
-def _refuse_empty(sets: Mapping[str, ImageSet]) -> None:
-    for role, images in sets.items():
-        if not len(images):
-            raise UsageError(f"no image is left in the {images.split or role} split of {images.name}")
+def _without(unreadable: Mapping[str, str], images: ImageSet, ids: np.ndarray) -> tuple[ImageSet, np.ndarray]:
+    keep = np.array([name not in unreadable for name in images.names], dtype=bool)
+    return (images, ids) if keep.all() else (images.subset(np.flatnonzero(keep)), ids[keep])
+
+
+def _refuse_multilabel(images: ImageSet, task: Task) -> None:
+    if images.multilabel:
+        raise UsageError(
+            f"images of {images.name} have several labels each, and {task.name} takes one an image; "
+            "name a column that has one with --label-column"
+        )
+
+
+def report_unread(data: Splits) -> None:
+    """Say which files were taken for no images by their names."""
+    if data.ignored:
+        listed = ", ".join(f"{ending} ({count:,})" for ending, count in data.ignored.items())
+        console.note(f"{data.name}: files left unread, by extension: {listed}")
+
+
+def refuse_inside(place: Any, images: ImageSet) -> None:
+    """Refuse results in a folder that is walked for images, where they would be part of the data next time."""
+    if place is None or images.root is None or "table" in images.params:
+        return
+    target, root = Path(place).resolve(), images.root.resolve()
+    if root in target.parents:
+        raise UsageError(
+            f"results would be written to {place}, which lies in the data folder {root}; "
+            "choose another file with --results, or keep none with --no-results"
+        )

@@ -113,7 +113,6 @@ def ensure(
     *,
     store: Store,
     memo: Memo,
-    shard: tuple[int, int] | None = None,
 ) -> tuple[Plan, Spent]:
     """See that every row of `taps` is stored, extracting what is missing in one pass."""
     plan = planning.make(source.spec, taps, ids, store=store, dtype=options.dtype)
@@ -143,7 +142,6 @@ def ensure(
             device=options.device,
             on_bad=options.on_bad,
             max_pixels=options.max_pixels,
-            shard=shard,
             progress=advance,
         )
     spent.computed, spent.seconds = done.computed, done.seconds

@@ -34,6 +34,7 @@ class Result:
     probe: Any = field(default=None, repr=False)  # None where a record was found by --resume
     warnings: tuple[str, ...] = ()
     per_sample: Mapping[str, Any] = field(default_factory=dict, repr=False)  # metric → (n,), test order
+    resumed: bool = False  # read from the results by --resume, not computed
 
 
 class Session:
@@ -84,7 +85,7 @@ class Session:
                 console.note(
                     f"{source.asked}: a record of {known[key].timestamp} answers this, nothing is computed"
                 )
-                yield Result(known[key].metrics, known[key].intervals, known[key])
+                yield Result(known[key].metrics, known[key].intervals, known[key], resumed=True)
         todo = [measure for measure, key in zip(measures, keys, strict=True) if key not in known]
         if not todo:
             return

@@ -14,6 +14,7 @@ def prepare_jax() -> None:
     these variables themselves keeps their choice.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # JAX's LAPACK: XLA's threads and its own would fight
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(default_path().parent / "xla"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

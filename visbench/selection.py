@@ -51,6 +51,11 @@ def divide(
     if scored == "all" and train_split is None:
         return Division(None, None, splits["all"], {"split": "all"})
     trained = train_split or "train"
+    if trained == scored and split is None and train_split is None:
+        raise UsageError(
+            "there is only a training split, and nothing to score: add a test or val split, give the images "
+            "without splits so that a part is drawn, or say --split train --allow-same"
+        )
     if trained not in splits:
         raise UsageError(
             f"there is no split {trained!r} to train on; the data has {_names(splits)}: name one with --train-split"

@@ -238,13 +238,25 @@ def make_solver(name: str, settings: Mapping[str, Any]) -> Solver:
         ]
         hint = f"; it is a setting of {' and '.join(having)}" if having else ""
         raise UsageError(f"{name} has no setting {unknown[0]}{hint}. Its settings: {', '.join(known)}.")
+    if {"C", "l2"} <= settings.keys():
+        raise UsageError("C and l2 are one penalty in two units; give one of them")
     values = {}
     for key, value in settings.items():
         several = isinstance(known[key].default, tuple)
-        values[key] = tuple(np.atleast_1d(value).tolist()) if several else value
-        numbers = [
-            each for each in np.atleast_1d(value).tolist() if each is not None and not isinstance(each, bool)
-        ]
-        if any(each < 0 or (each == 0 and key not in ("weight_decay", "seed")) for each in numbers):
-            raise UsageError(f"{key} is {value}; it must be positive")
+        numbers = list(dict.fromkeys(np.atleast_1d(value).tolist()))  # a grid holds a value once
+        _check_numbers(key, numbers)
+        values[key] = tuple(numbers) if several else value
     return cast(Solver, kind(**values))
+
+
+def _check_numbers(key: str, numbers: Sequence[Any]) -> None:
+    """Refuse an empty grid, what is not finite, and what is not positive where only that makes sense."""
+    if not numbers:
+        raise UsageError(f"{key} is empty; give at least one number")
+    for each in numbers:
+        if each is None or isinstance(each, bool):
+            continue
+        may_be_zero = key in ("weight_decay", "seed")
+        if not np.isfinite(each) or each < 0 or (each == 0 and not may_be_zero):
+            wanted = "0 or more" if may_be_zero else "greater than 0"
+            raise UsageError(f"{key} is {each}; it must be finite and {wanted}")

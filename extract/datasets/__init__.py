@@ -75,6 +75,8 @@ def open_dataset(
 
 
 def _open_path(text: str, name: str | None, columns: dict[str, Any], allow_empty_classes: bool) -> Splits:
+    if "://" in text:
+        raise InputError(f"{text} is an address; images are read from local files, so copy them here first")
     path = Path(text).expanduser()
     ending = path.suffix.lower()
     if ending == ".tar":
@@ -88,7 +90,7 @@ def _open_path(text: str, name: str | None, columns: dict[str, Any], allow_empty
     if ending in table.EXTENSIONS:
         return table.open_table(path, name=name, **columns)
     raise InputError(
-        f"{path} is neither a folder of images nor a table ({', '.join(table.EXTENSIONS)}, .tar)"
+        f"{path} is neither a folder of images nor a table ({', '.join(table.EXTENSIONS)}) nor a .tar shard"
     )
 
 

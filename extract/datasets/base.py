@@ -69,7 +69,7 @@ class ImageSet:
             raise InputError(f"{self.name} has {have}; there must be one of each an image")
         if len(set(self.names)) != size:
             raise InputError(
-                f"{self.name} lists {_repeated(self.names)} twice; each image needs its own name"
+                f"{self.name} lists {_repeated(self.names)} twice; leave one of them out, or name each apart"
             )
         if len(set(self.classes)) != len(self.classes):
             raise InputError(f"{self.name} has two classes called {_repeated(self.classes)!r}")
@@ -175,7 +175,8 @@ def check_scorable(train: ImageSet | None, scored: ImageSet) -> None:
     for images in (train, scored):
         if images is not None and images.unlabelled:
             what = f"{images.unlabelled} of {len(images)} images of {_called(images)} have no label"
-            raise InputError(f"{what}; features can be extracted from them, but nothing scored")
+            way_out = "lay them out as class folders, or give a table with a label column (--label-column)"
+            raise InputError(f"{what}; features can be extracted, but to score them {way_out}")
     if scored.multilabel:
         return
     reference = scored if train is None else train

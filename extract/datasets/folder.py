@@ -24,6 +24,7 @@ _USUAL = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".t
 IMAGE_EXTENSIONS = frozenset(_USUAL | {".ppm", ".pgm", ".pbm", ".pnm", ".avif"})
 
 _SYSTEM = {"__macosx", "__pycache__", "@eadir", "$recycle.bin", "lost+found", "thumbs.db", "desktop.ini"}
+_LIKE_SPLITS = {"training", "testing", "dev", "eval", "evaluation", "trainset", "testset", "valset"}
 _PAPERS = re.compile(r"(readme|licen[cs]e|notice)(\.\w+)?", re.IGNORECASE)  # files only, and never images
 
 
@@ -107,9 +108,15 @@ def _split_folders(found: Found, root: Path) -> dict[str, str]:
     """Split → its folder; {"all": ""} where there are no splits."""
     top = [folder for folder in found.folders if "/" not in folder]
     named = [folder for folder in top if folder.lower() in SPLITS]
+    full = {path.split("/", 1)[0] for path in found.images}
+    alike = [folder for folder in full if folder.lower() in _LIKE_SPLITS]
+    if alike and full <= {*alike, *named}:
+        raise InputError(
+            f"{root} has the folders {_some(full)}, which look like splits; call them train, val and test"
+        )
     if not named:
         return {"all": ""}
-    beside = {path.split("/", 1)[0] for path in found.images} - set(named)
+    beside = full - set(named)
     if beside:
         raise InputError(
             f"{root} has {_some(named)} beside {_some(beside)}: split folders stand alone, so move the "

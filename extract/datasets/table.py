@@ -1,15 +1,16 @@
 """Tables: CSV, TSV or Parquet with a column of paths and, where known, of labels and of splits.
 
 Headers are read in any case.  A `labels` column may hold several labels a cell, as a list or separated by
-";", "|" or ","; several label columns are read as a 0/1 column a class.  Paths are relative to the table.
+";", "|" or ","; where no cell has more than one it is read as `label` is.  Several label columns are read as a
+0/1 column a class.  Paths are relative to the table.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def open_table(
     columns = _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_csv(table)
     image = _column(columns, image_column, _IMAGE, "image_column", table)
     if image is None:
-        raise InputError(f"{table} has the columns {', '.join(columns)}; name the one of paths: image_column")
+        raise InputError(f"{table} has the columns {', '.join(columns)}; name the one of paths with --image-column")
     sources, names = _images(columns[image], table)
     params: dict[str, Any] = {"table": table.name, "image_column": image}
     labels: np.ndarray | None = None
@@ -90,7 +91,7 @@ def _column(
         return found
     candidates = [by_lower[each] for each in usual if each in by_lower]
     if len(candidates) > 1:
-        raise InputError(f"{table} has the columns {' and '.join(candidates)}; choose one: {option}")
+        raise InputError(f"{table} has the columns {' and '.join(candidates)}; choose one with --{option.replace('_', '-')}")
     return candidates[0] if candidates else None
 
 
@@ -98,14 +99,32 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
     """Files that must exist, or the encoded images that a Parquet file holds itself."""
     if not len(cells):
         raise InputError(f"{table} has no rows")
-    if isinstance(cells[0], Mapping):  # {"bytes": …, "path": …}
-        return Lazy(len(cells), lambda i: cells[i]["bytes"]), tuple(f"image {i}" for i in range(len(cells)))
-    names = tuple("" if cell is None else str(cell) for cell in cells)
+    images = [_image(cell) for cell in cells]
+    if all(isinstance(each, bytes) for each in images):
+        return images, tuple(f"image {i}" for i in range(len(images)))
+    if any(isinstance(each, bytes) for each in images):
+        raise InputError(f"{table} holds some images itself and names files for others; it should do one of both")
+    names = tuple(_existing(str(each), table.parent) for each in images)
     paths = [table.parent / each for each in names]
     missing = [each for each, path in zip(names, paths, strict=True) if not each or not path.exists()]
     if missing:
-        raise InputError(f"{table} names {len(missing)} files that do not exist, the first {missing[0]!r}")
+        raise InputError(
+            f"{table} names {len(missing)} of {len(names)} files that do not exist, the first {missing[0]!r}; "
+            f"paths are relative to {table.parent.resolve()}"
+        )
     return paths, names
+
+
+def _image(cell: Any) -> bytes | str:
+    """The image a cell holds, or the path it names; Hugging Face writes {"bytes": …, "path": …}."""
+    if isinstance(cell, Mapping):
+        cell = cell["path"] if cell.get("bytes") is None else cell["bytes"]
+    return cell if isinstance(cell, bytes) else "" if cell is None else str(cell)
+
+
+def _existing(name: str, folder: Path) -> str:
+    """`name`, without the blanks around it where only so it is a file."""
+    return name if name == name.strip() or (folder / name).exists() else name.strip()
 
 
 def _labels(cells: Sequence[Any], *, several: bool) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -114,7 +133,9 @@ def _labels(cells: Sequence[Any], *, several: bool) -> tuple[np.ndarray, tuple[s
     if not several:
         return encode(cells)
     words = [word(cell) or "" for cell in cells]
-    separator = next((each for each in ";|," if any(each in text for text in words)), ";")
+    separator = next((each for each in ";|," if any(each in text for text in words)), None)
+    if separator is None:
+        return encode(cells)
     return encode_many([text.split(separator) for text in words])
 
 
@@ -130,13 +151,17 @@ def _binary(columns: Columns, chosen: Sequence[str], table: Path) -> np.ndarray:
     return labels
 
 
+def _csv_rows(file: TextIO, head: str) -> Iterator[list[str]]:
+    return csv.reader(file, delimiter=max(",;\t", key=head.count), skipinitialspace=True)
+
+
 def _read_csv(table: Path) -> Columns:
     """Columns by header; the separator is the likeliest of the header line."""
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
             head = file.readline()
             file.seek(0)
-            rows = [row for row in csv.reader(file, delimiter=max(",;\t", key=head.count)) if row]
+            rows = [row for row in _csv_rows(file, head) if any(row)]
     except UnicodeDecodeError as error:
         raise InputError(
             f"{table} is not UTF-8 ({error.reason} at byte {error.start}); save it as such"

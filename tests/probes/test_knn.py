@@ -14,18 +14,19 @@ def brute(queries, bank, k, exclude_self=False):
     return np.take_along_axis(similarity, index, 1), index
 
 
-@pytest.mark.parametrize("chunk", [knn.CHUNK_ROWS, 64])
-def test_neighbours_are_those_of_float64_brute_force(monkeypatch, chunk):
-    monkeypatch.setattr(knn, "CHUNK_ROWS", chunk)
+@pytest.mark.parametrize("tile", [knn.TILE, 64])
+def test_neighbours_are_those_of_float64_brute_force(monkeypatch, tile):
+    monkeypatch.setattr(knn, "TILE", tile)
     rng = np.random.default_rng(0)
     queries, bank = (rng.normal(size=(n, 16)).astype(np.float32) for n in (150, 300))
     similarity, index = knn.search(queries, bank, k=7)
     expected = brute(queries, bank, 7)
     assert (index == expected[1]).all()
     np.testing.assert_allclose(similarity, expected[0], atol=1e-6)
-    assert (
-        knn.search(bank, bank, k=7, exclude_self=True)[1] == brute(bank, bank, 7, exclude_self=True)[1]
-    ).all()
+    alone = brute(bank, bank, 7, exclude_self=True)[1]
+    assert (knn.search(bank, bank, k=7, exclude_self=True)[1] == alone).all()
+    assert (knn.search(bank.copy(), bank, k=7, exclude_self=True)[1] == alone).all()
+    assert (knn.search(bank, bank, k=250)[1] == brute(bank, bank, 250)[1]).mean() > 0.99
 
 
 def test_large_float16_rows_have_the_same_neighbours():
@@ -108,7 +109,7 @@ def test_votes_do_not_depend_on_the_order_of_the_bank():
 
 def test_one_program_serves_queries_and_banks_of_about_a_size():
     bank = np.random.default_rng(0).normal(size=(96, 8)).astype(np.float32)
-    knn.search(bank[:33], bank, k=3)
+    knn.search(bank[:33], bank[:95], k=3)
     before = knn._merge._cache_size()
     knn.search(bank[:40], bank[:85], k=3)
     assert knn._merge._cache_size() == before

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -200,7 +199,9 @@ from visbench.cli import main
 
 class Slow(nn.Module):
     def forward(self, images):
-        time.sleep(0.4)
+        sys.stderr.write("beat\\n")
+        sys.stderr.flush()
+        time.sleep(0.2)
         return images.mean((2, 3))
 
 register_backbone("slow")(lambda **options: CustomBackbone(Slow(), Transform(size=8), name="slow"))
@@ -213,7 +214,11 @@ main()
 def test_a_stopped_run_keeps_what_it_did(photos, number, code):
     command = [sys.executable, "-c", SLOW, str(photos)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ}) as running:
-        time.sleep(9)
+        beats = 0
+        for line in running.stderr:
+            beats += line == "beat\n"
+            if beats == 12:
+                break
         running.send_signal(number)
         said = running.communicate(timeout=60)[1]
     assert running.returncode == code, said

@@ -98,8 +98,10 @@ def _sentence(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, click.ClickException):
         message = " ".join(error.format_message().split())
         ctx = getattr(error, "ctx", None)
-        where = f" `{ctx.command_path} --help` shows what it takes." if ctx else ""
-        return message[:1].lower() + message[1:] + where, error.exit_code
+        message = message[:1].lower() + message[1:]
+        if ctx:
+            message = f"{message.rstrip('.')}. `{ctx.command_path} --help` shows what it takes."
+        return message, error.exit_code
     if isinstance(error, USER_ERRORS):
         return str(error), 2
     if isinstance(error, OSError) and error.strerror:  # a full disk, a folder without permission

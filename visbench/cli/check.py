@@ -16,6 +16,7 @@ from visbench.cli.common import Command, json_option
 @shared.apply(shared.data_argument)
 @shared.reading_options
 @click.option("--workers", type=click.IntRange(1), help="Threads that decode.  [default: all cores]")
+@click.option("--max-pixels", type=click.IntRange(1), help="Largest image that is decoded.")
 @json_option
 @click.pass_context
 def check(
@@ -24,6 +25,7 @@ def check(
     data: str | None,
     data_option: str | None,
     workers: int | None,
+    max_pixels: int | None,
     as_json: bool,
     **reading: Any,
 ) -> None:
@@ -38,7 +40,8 @@ def check(
     from visbench import checkup
 
     given = {name: value for name, value in reading.items() if value is not None}
-    found = checkup.check(shared.the_data(data, data_option), reading=given, workers=workers)
+    limit = {} if max_pixels is None else {"max_pixels": max_pixels}
+    found = checkup.check(shared.the_data(data, data_option), reading=given, workers=workers, **limit)
     console.result(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else checkup.text(found))
     if found.refused:
         ctx.exit(1)

@@ -34,12 +34,12 @@ class ImageSize(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse anything else."""
-        if value == "native" or isinstance(value, int):
-            return value
-        try:
-            return int(value)
-        except ValueError:
+        text = str(value).strip().lower()
+        if text == "native":
+            return text
+        if not text.isdecimal() or int(text) < 1:
             self.fail(f"{value!r} is neither a number of pixels nor native", param, ctx)
+        return int(text)
 
 
 class Numbers(click.ParamType[Any]):
@@ -53,9 +53,12 @@ class Numbers(click.ParamType[Any]):
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(self.kind(item) for item in str(value).replace(",", " ").split())
+            numbers = tuple(self.kind(item) for item in str(value).replace(",", " ").split())
         except ValueError:
+            numbers = ()
+        if not numbers:
             self.fail(f"{value!r} is not a list of numbers such as 1,5", param, ctx)
+        return numbers
 
 
 data_argument = apply(
@@ -66,10 +69,10 @@ data_argument = apply(
 
 def the_data(argument: str | None, option: str | None) -> str:
     """DATA, given as an argument or as an option."""
-    if argument is None and option is None:
+    if not argument and not option:
         command = click.get_current_context().command_path
         raise UsageError(f"no data: name a folder or a table, as in `{command} photos/`")
-    if argument is not None and option is not None:
+    if argument and option:
         raise UsageError(f"DATA is given twice, as {argument} and with --data {option}")
     return argument or option or ""
 

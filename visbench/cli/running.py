@@ -32,19 +32,18 @@ def run_task(task: str, *, extract: bool, as_json: bool, dry_run: bool, **given:
         if as_json:
             console.result(result.record.to_json())
     if not as_json:
-        show(results)
+        console.result(boards_of(results, width=console.width(), styled=console.styled_out()))
     if session.data.unreadable:
         console.note(f"{len(session.data.unreadable)} unreadable files were left out; the records name them")
     if options.results is not None:
-        count = len(results)
+        count = sum(not result.resumed for result in results)
         console.note(f"{count} record{'s' if count != 1 else ''} appended to {options.results}")
 
 
-def show(results: list[Result]) -> None:
-    """The boards of some results, on stdout."""
-    separable = Paired(results)
-    for each in board.boards([result.record for result in results], separable=separable):
-        console.result(board_text.text(each, width=console.width(), styled=console.styled_out()) + "\n")
+def boards_of(results: list[Result], *, width: int | None = None, styled: bool = False) -> str:
+    """The boards of some results, rows told apart by a paired test."""
+    found = board.boards([result.record for result in results], separable=Paired(results))
+    return "\n\n".join(board_text.text(each, width=width, styled=styled) for each in found)
 
 
 def options_of(given: dict[str, Any], *, extract: bool = True) -> Options:
@@ -73,8 +72,9 @@ def extract_data(*, backbones: tuple[str, ...], taps: str, dry_run: bool, **give
         from visbench.forecast import features_forecast
 
         sources, options = extraction.find(backbones), extraction.options
+        ids = extraction.ids[extraction.readable(share)]
         lines = features_forecast(
-            sources, extraction.ids, extraction.taps, options, store=extraction.store, memo=extraction.memo
+            sources, ids, extraction.taps, options, store=extraction.store, memo=extraction.memo
         )
         console.result("\n".join(lines))
         console.note("Nothing was run.")

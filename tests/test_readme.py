@@ -1,0 +1,85 @@
+"""What the README shows is run: its console commands and its Python, on a small folder called photos/."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from visbench.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
+COMMANDS = [line[2:] for kind, text in BLOCKS if kind == "console" for line in text.splitlines() if line[:1] == "$"]
+PROGRAMS = [text for kind, text in BLOCKS if kind == "python"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """photos/{train,test}/{cat,dog,owl}: eight and four pictures of each."""
+    place = tmp_path_factory.mktemp("readme")
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 8), ("test", 4)):
+        for name, colour in (("cat", (200, 60, 60)), ("dog", (60, 200, 60)), ("owl", (60, 60, 200))):
+            (place / "photos" / split / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = np.clip(colour + rng.normal(0, 40, (48, 48, 3)), 0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(place / "photos" / split / name / f"{number}.png")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def in_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("VISBENCH_CACHE", str(folder / "cache"))
+    monkeypatch.delenv("VISBENCH_STORE", raising=False)
+
+
+def test_there_is_something_to_run():
+    assert len(COMMANDS) >= 8
+    assert len(PROGRAMS) >= 3
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_console_examples_run(command):
+    program, *words = shlex.split(command)
+    assert program == "visbench"
+    done = CliRunner().invoke(app, words)
+    if "--probe knn" in command:  # k = 20 needs more than these 24 pictures less a fifth
+        assert done.exit_code == 2
+        done = CliRunner().invoke(app, [*words, "--k", "3"])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_python_examples_run(program):
+    exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_every_command_and_option_of_the_readme_exists():
+    named = set(re.findall(r"`(--[a-zA-Z][\w-]*)", README))
+    every = {"--version"}
+    for path in (("run", "classification"), ("run", "retrieval"), ("extract",), ("check",), ("demo",)):
+        said = CliRunner().invoke(app, [*path, "--help"]).output
+        every |= set(re.findall(r"--[a-zA-Z][\w-]*", said))
+    assert named <= every
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
+def test_links_lead_somewhere(target):
+    assert target.startswith("https://") or (ROOT / target).exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the commands are for Linux")
+def test_the_two_commands_are_marked_and_short():
+    for mark in ("demo-command", "test-command"):
+        block = re.search(rf"<!-- {mark} -->\n```bash\n(.*?)```", README, flags=re.DOTALL)
+        assert block is not None
+        assert len(block[1].strip().splitlines()) == 1
