@@ -116,7 +116,7 @@ def content_bytes(source: Source) -> bytes:
 
 def _file_bytes(path: Path) -> bytes:
     """What a file holds; a pipe or a device called like an image would be waited for without end."""
-    with path.open("rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _Refused("it is no file")
         return file.read()

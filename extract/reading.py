@@ -80,13 +80,6 @@ class Reader:
             raise
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
-        except (MemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
-                raise
-            raise InputError(
-                f"{name}: there is no memory for it at the size the backbone takes; "
-                "ask for a smaller --image-size, or for fewer --workers"
-            ) from error
         except Exception as error:  # of a preprocess or dataset that is not ours
             error.add_note(f"The image was {name}.")
             raise

@@ -13,6 +13,7 @@ import numpy as np
 from probes import checks, scaling, statistics
 from visbench.data import RunData
 from visbench.errors import UsageError
+from visbench.near_copies import near_copies
 from visbench.options import Options
 from visbench.outcome import Outcome, Rows
 from visbench.scoring import quick, score
@@ -249,7 +250,7 @@ class Classification:
             outcome.context["train_top1"] = probe.train_top1
             outcome.convergence["train_loss"] = probe.train_loss
         self._without_duplicates(outcome, probe, rows["test"], run)
-        outcome.warnings = _warnings(probe)
+        outcome.warnings = _warnings(probe) + _near_copies(outcome, rows, run)
         return outcome
 
     def _without_duplicates(
@@ -262,6 +263,17 @@ class Classification:
             if not copies.all():
                 rest = probe.score_rows(test.take(~copies))
                 outcome.context["top1_without_duplicates"] = rest.metrics["top1"]
+
+
+def _near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> list[str]:
+    """Count pictures that nearly copy a training one, and name the first."""
+    pairs = near_copies(rows["test"], rows["train"])
+    if not len(pairs):
+        return []
+    outcome.context["near_duplicates"] = len(pairs)
+    scored, trained = (run.sets[role].names[row] for role, row in zip(("test", "train"), pairs[0], strict=True))
+    more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
+    return [f"{scored} looks like a copy of {trained}{more}, by their features"]
 
 
 def _warnings(probe: ClassificationProbe) -> list[str]:

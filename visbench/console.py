@@ -68,9 +68,14 @@ def error(text: str) -> None:
     _marked("error:", "red", text)
 
 
-def styled(stream: IO[Any]) -> bool:
+def styled(stream: IO[Any] | None) -> bool:
     """Whether `stream` shows bold and colour."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return _watched(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _watched(stream: IO[Any] | None) -> bool:
+    """Whether a terminal shows `stream`; where a caller has closed it there is none."""
+    return stream is not None and stream.isatty()
 
 
 def styled_out() -> bool:
@@ -80,7 +85,7 @@ def styled_out() -> bool:
 
 def width() -> int | None:
     """Columns of the terminal that shows stdout; None for a file or pipe, where lines may be long."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if _watched(sys.stdout) else None
 
 
 @contextmanager
@@ -93,7 +98,7 @@ def progress(stage: str, subject: str = "", *, total: int, unit: str = "images")
     title = "  ".join(filter(None, [stage, subject, f"{total:,} {unit}"]))
     if verbosity.quiet:
         yield pace.add
-    elif sys.stderr.isatty():
+    elif _watched(sys.stderr):
         with _bar(title, pace) as advance:
             yield advance
     else:

@@ -6,7 +6,7 @@ Everything is decided from file names and content digests; no image is decoded h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,11 @@ class RunData:
         counts: dict[str, Any] = {role: len(images) for role, images in self.sets.items()}
         return counts | {"classes": len(self.classes), "unreadable": len(self.unreadable)}
 
+    @property
+    def names(self) -> list[str]:
+        """Of all images, role by role."""
+        return [name for images in self.sets.values() for name in images.names]
+
     def shared_with_training(self) -> np.ndarray:
         """(n,) bool: scored images whose very bytes also train."""
         trained = [self.ids[role] for role in ("train", "val") if role in self.ids]
@@ -74,6 +79,10 @@ class RunData:
         for role, images in self.sets.items():
             self.sets[role], self.ids[role] = _without(unreadable, images, self.ids[role])
         self.refuse_empty()
+
+    def check(self) -> None:
+        """Refuse a scored set that cannot be scored, or whose classes do not all train."""
+        check_scorable(self.sets.get("train"), self.sets["test"])
 
     def draw(self, images: ImageSet, ids: np.ndarray) -> None:
         """Divide a labelled set without splits: a fifth of each class is scored, the rest trains."""
@@ -126,6 +135,7 @@ def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: S
         for role, images in (("train", division.train), ("val", division.val), ("test", division.test))
         if images is not None
     }
+    sets = _named_apart(sets)
     unreadable: dict[str, str] = {}
     ids = {role: _row_ids(images, memo, options, unreadable) for role, images in sets.items()}
     params = {**_params(sets["test"]), **({"limit": options.limit} if options.limit else {})}
@@ -136,7 +146,7 @@ def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: S
     if task.fitted and "train" not in run.sets:
         _draw_test(run)
     run.refuse_empty()
-    check_scorable(run.sets.get("train"), run.sets["test"])
+    run.check()
     return run
 
 
@@ -171,6 +181,22 @@ def known_unreadable(
             if row.tobytes() in known:
                 unreadable[name] = known[row.tobytes()]
     return unreadable
+
+
+def _named_apart(sets: Mapping[str, ImageSet]) -> dict[str, ImageSet]:
+    """The sets under names that are those of one image: arrays have an "image 3" in every split.
+
+    A set in two roles keeps its names, which do mean the same images.
+    """
+    distinct = {id(images): images for images in sets.values()}
+    names = [name for images in distinct.values() for name in images.names]
+    if len(set(names)) == len(names):
+        return dict(sets)
+    apart = {
+        key: replace(images, names=tuple(f"{images.split}: {name}" for name in images.names))
+        for key, images in distinct.items()
+    }
+    return {role: apart[id(images)] for role, images in sets.items()}
 
 
 def _row_ids(images: ImageSet, memo: Memo, options: Options, unreadable: dict[str, str]) -> np.ndarray:

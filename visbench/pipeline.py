@@ -123,7 +123,9 @@ class Session:
             source, images, ids, [tap], self.options, store=self.store, memo=self.memo
         )
         if spent.unreadable:
-            self.data.drop(spent.unreadable)
+            own = dict(zip(images.names, self.data.names, strict=True))  # `concat` may tell copies apart
+            self.data.drop({own[name]: reason for name, reason in spent.unreadable.items()})
+            self.data.check()
         if not spent.computed:
             console.note(f"features  {source.asked}  all {len(ids):,} images cached")
         rows = {}

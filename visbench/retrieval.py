@@ -34,7 +34,10 @@ class RetrievalProbe:
         pooling: str = "default",
         layers: tuple[int, ...] | None = None,
     ) -> None:
-        self.topk, self.rule, self.seed = tuple(int(k) for k in topk), rule, seed
+        self.topk = tuple(dict.fromkeys(int(k) for k in topk))
+        if not self.topk or min(self.topk) < 1:
+            raise UsageError(f"topk is {list(topk)}; recall@k needs whole numbers from 1 up")
+        self.rule, self.seed = rule, seed
         self.pooling, self.layers = pooling, layers
 
     def fit(self, features: Any = None, labels: Any = None) -> Self:
@@ -96,6 +99,9 @@ class Retrieval:
         test = rows["test"]
         outcome = self.probe.score(test.features, test.labels)
         outcome.probe = self.probe
+        unmet = [str(k) for k in self.probe.topk if k not in TOPK and f"recall@{k}" not in outcome.metrics]
+        if unmet:
+            outcome.warnings.append(f"recall@{', @'.join(unmet)} says nothing of {len(test)} images and is left out")
         return outcome
 
 

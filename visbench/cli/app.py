@@ -48,7 +48,8 @@ class App(LazyGroup):
         try:
             with _terminable(), _plain_warnings():
                 code = super().main(args, prog_name or "visbench", *rest, **extra)  # an int after ctx.exit
-                sys.stdout.flush()
+                if sys.stdout is not None:  # nobody may be there to read
+                    sys.stdout.flush()
         except SystemExit as stop:
             if stop.code == TERMINATED:
                 console.error("terminated; the same command goes on from what is stored")
@@ -104,6 +105,8 @@ def _sentence(error: Exception) -> tuple[str, int] | None:
         return message, error.exit_code
     if isinstance(error, USER_ERRORS):
         return str(error), 2
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):  # as PyTorch says it
+        return "there is not enough memory for this; a smaller --image-size, --batch-size or --limit needs less", 2
     if isinstance(error, OSError) and error.strerror:  # a full disk, a folder without permission
         return ": ".join(str(part) for part in (error.filename, error.strerror) if part), 1
     return None
@@ -138,4 +141,5 @@ def _plain_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
+        warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # Pillow's limit; ours is --max-pixels
         yield
