@@ -23,6 +23,7 @@ from extract import taps as tap_names
 from extract.backbones import Backbone
 from extract.datasets import ImageSet
 from extract.errors import InputError, UnreadableImageError
+from extract.freezing import Forward, fastest
 from extract.machine import available_cores, default_batch, find_device, one_thread_each, rate_key
 from extract.memo import Memo
 from extract.plan import Plan
@@ -92,8 +93,9 @@ def extract(
     batch_size = batch_size or default_batch(backbone, place, len(positions), workers)
     batches = [positions[i : i + batch_size] for i in range(0, len(positions), batch_size)]
     reader = Reader(images, backbone.transform, skip=on_bad == "skip", max_pixels=max_pixels)
-    work = _forwards(backbone.to(place), list(plan.identities), reader, batches, place, workers)
     began = time.monotonic()
+    features_of = fastest(backbone.to(place), list(plan.identities), place, len(positions))
+    work = _forwards(backbone, features_of, reader, batches, place, workers)
     with ExitStack() as stack:  # is left in reverse: rows are committed before anything else is waited for
         stack.enter_context(one_thread_each(place))
         stack.enter_context(closing(work))
@@ -152,7 +154,7 @@ def _twins(ids: np.ndarray, position: int) -> np.ndarray:
 
 def _forwards(
     backbone: Backbone,
-    taps: list[Tap],
+    features_of: Forward,
     read: Reader,
     batches: Sequence[np.ndarray],
     device: torch.device,
@@ -162,7 +164,7 @@ def _forwards(
 
     def forward(batch: Batch) -> tuple[Batch, Features]:
         read.check()
-        return batch, {} if batch.pixels is None else _features(backbone, taps, batch.pixels, device)
+        return batch, {} if batch.pixels is None else _features(backbone, features_of, batch.pixels, device)
 
     beside = device.type == "cpu"
     work = (lambda positions: forward(read(positions))) if beside else read
@@ -175,12 +177,14 @@ def _forwards(
         pool.shutdown(cancel_futures=True)
 
 
-def _features(backbone: Backbone, taps: list[Tap], pixels: torch.Tensor, device: torch.device) -> Features:
+def _features(
+    backbone: Backbone, features_of: Forward, pixels: torch.Tensor, device: torch.device
+) -> Features:
     if device.type == "cuda":
         pixels = pixels.pin_memory()
     try:
         pixels = pixels.to(device, non_blocking=True)
-        features = backbone.features(backbone.transform.normalise(pixels), taps)
+        features = features_of(backbone.transform.normalise(pixels))
         return {tap: rows.float().cpu().numpy() for tap, rows in features.items()}
     except torch.OutOfMemoryError as error:
         raise InputError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from extract.backbones import Backbone, load
-from visbench.options import Options, make_options
+from visbench.errors import UsageError
+from visbench.options import SETTINGS, make_options
 from visbench.tasks import TASKS, Task, get_task, probe_name
 
 
@@ -23,23 +24,20 @@ def get_backbone(
     return load(name, **options)
 
 
+_OF_A_PROBE = {*SETTINGS, "lr", "layer", "layers", "standardize", "refit", "widen", "seed", "protocol"}
+
+
 def get_probe(task: str, probe: str | None = None, *, pooling: str = "default", **settings: Any) -> Any:
-    """An unfitted probe of `task` with `.fit(features, labels)`, `.predict` and `.evaluate(features, labels)`."""
+    """An unfitted probe of `task` with `.fit(features, labels)`, `.predict` and `.evaluate(features, labels)`.
+
+    `settings` are those of the probe, with `standardize`, `refit`, `widen`, `seed` and `protocol` as in a run.
+    """
     row = get_task(task)
-    options: Options = make_options(pooling=pooling, **settings)
-    if row.name == "retrieval":
-        from visbench.retrieval import RetrievalProbe
-
-        return RetrievalProbe(pooling=pooling, **options.probe_settings)
-    from visbench.classification import ClassificationProbe
-
-    name = probe_name(row, probe, options)
-    given = dict(options.probe_settings)
-    if options.standardize is not None:
-        given["standardize"] = options.standardize
-    return ClassificationProbe(
-        name or "logistic", refit=options.refit, widen=options.widen, pooling=pooling, **given
-    )
+    options = make_options(pooling=pooling, **settings)
+    foreign = [name for name in settings if name not in _OF_A_PROBE]
+    if foreign:
+        raise UsageError(f"a probe on its own has no {', '.join(foreign)}; that is an option of visbench.run")
+    return row.measurement()(probe_name(row, probe, options), options).probe
 
 
 def register_task(task: Task) -> Task:

@@ -171,8 +171,14 @@ def _title(record: Record) -> str:
 
 
 def _labels(records: Sequence[Record]) -> list[str]:
-    names = [f"{record.backbone} (control)" if record.control else record.backbone for record in records]
+    names = [f"{record.backbone}{_control(record)}" for record in records]
     return _told_apart(names, [backbone_part(record) for record in records])
+
+
+def _control(record: Record) -> str:
+    if not record.control:
+        return ""
+    return f" ({'control' if record.control == record.backbone else record.control})"
 
 
 def _told_apart(names: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[str]:

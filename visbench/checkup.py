@@ -126,6 +126,8 @@ def _refusal(splits: Splits, reports: Mapping[str, SplitReport]) -> str | None:
     scored = next((splits[name] for name in ("test", "val", "all") if name in splits), None)
     if scored is None:
         return "there is only a training split: nothing to score"
+    if scored.multilabel:
+        return "images have several labels each; classification and retrieval take one"
     try:
         check_scorable(splits.get("train"), scored)
     except InputError as error:

@@ -42,7 +42,7 @@ class ClassificationProbe:
     ) -> None:
         self.name = probe
         self.solver = make_solver(probe, settings)
-        self.refit, self.widen = refit, widen
+        self.refit, self.widen = refit, widen and probe != "knn"  # a grid of k has no edge to walk past
         self.pooling, self.layers = pooling, layers
         self.hyperparameters: Setting = {}
         self.selection: dict[str, Any] = {}
@@ -51,19 +51,18 @@ class ClassificationProbe:
 
     def fit(self, features: Any, labels: Any, *, val: tuple[Any, Any] | None = None) -> Self:
         """Fit on (n, d) features and (n,) labels of any kind; `predict` gives labels of that kind."""
-        features, labels = np.asarray(features), np.asarray(labels)
+        features, labels = _aligned(features, labels, "training")
         self.classes_, encoded = np.unique(labels, return_inverse=True)
         train = Rows(features, encoded, content_ids(features))
-        other = None
-        if val is not None:
-            other = Rows(
-                np.asarray(val[0]), self._encode(np.asarray(val[1])), content_ids(np.asarray(val[0]))
-            )
+        other = None if val is None else self._rows(*val, "val")
         return self.fit_rows(train, other, len(self.classes_))
 
     def fit_rows(self, train: Rows, val: Rows | None, num_classes: int) -> Self:
         """The same on labels 0 … num_classes − 1 with known content digests."""
         checks.check_features(train.features, "training features")
+        if val is not None:
+            checks.check_features(val.features, "val features")
+            checks.check_dims(train.features, val.features, "training and val features")
         if not hasattr(self, "classes_"):
             self.classes_ = np.arange(num_classes)
         if len(np.unique(train.labels)) < 2:
@@ -104,14 +103,13 @@ class ClassificationProbe:
 
     def evaluate(self, features: Any, labels: Any) -> dict[str, Any]:
         """The metrics on other rows."""
-        rows = Rows(np.asarray(features), self._encode(np.asarray(labels)), content_ids(np.asarray(features)))
-        return self.score_rows(rows).metrics
+        self._check_fitted()
+        return self.score_rows(self._rows(features, labels, "scored")).metrics
 
     def score_rows(self, rows: Rows) -> Outcome:
         """Metrics and their 95 % intervals on rows with labels 0 … c − 1."""
-        checks.check_features(rows.features, "scored features")
         every = list(self._all_logits(rows.features))
-        outcome = score(every[self.index], rows.labels)
+        outcome = score(every[self.index], rows.labels, votes=self.name == "knn")
         if self.name == "knn":
             for setting, logits in zip(self.settings, every, strict=True):
                 hits = int((logits.argmax(axis=1) == rows.labels).sum())
@@ -149,7 +147,7 @@ class ClassificationProbe:
 
     def _fit_final(self, rows: Rows, num_classes: int) -> None:
         self.fits, self.scaler = self._fit(rows, self.settings, num_classes)
-        self.num_classes = num_classes
+        self.num_classes, self.dims = num_classes, rows.features.shape[1]
         self.convergence = self.fits.convergence(self.index)
         if self.name != "knn":  # a row is its own nearest neighbour: the score would say nothing
             logits = self.logits(rows.features)
@@ -159,14 +157,27 @@ class ClassificationProbe:
             self.train_top1, self.train_loss = quick(logits, rows.labels)
 
     def _all_logits(self, features: Any) -> Any:
-        return self.fits.logits(_scaled(self.scaler, np.asarray(features)))
+        self._check_fitted()
+        features = checks.check_features(features)
+        if features.shape[1] != self.dims:
+            raise UsageError(f"features have {features.shape[1]} dims; the probe was fitted on {self.dims}")
+        return self.fits.logits(_scaled(self.scaler, features))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "fits"):
+            raise UsageError("the probe is not fitted; call fit(features, labels) first")
+
+    def _rows(self, features: Any, labels: Any, what: str) -> Rows:
+        features, labels = _aligned(features, labels, what)
+        return Rows(features, self._encode(labels), content_ids(features))
 
     def _encode(self, labels: np.ndarray) -> np.ndarray:
         index = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[index] != labels
         if unknown.any():
             raise UsageError(
-                f"label {labels[unknown][0]!r} does not occur in training; its classes are {list(self.classes_[:8])}"
+                f"label {labels[unknown][0].item()!r} does not occur in training; "
+                f"its classes are {self.classes_[:8].tolist()}"
             )
         return index
 
@@ -185,13 +196,20 @@ class Classification:
         if probe == "linear":
             settings["seed"] = options.seed
         self.settings = settings
-        self.solver = make_solver(probe, settings)
-        self.refit, self.widen = options.refit and not classic, options.widen
+        self.solver, self.pooling = make_solver(probe, settings), options.pooling
+        self.refit, self.widen = options.refit and not classic, options.widen and probe != "knn"
 
     @staticmethod
     def accepts(probe: str) -> set[str]:
         """The settings that `probe` has."""
         return settings_of(probe)
+
+    @property
+    def probe(self) -> ClassificationProbe:
+        """The probe, not fitted yet."""
+        return ClassificationProbe(
+            self.name, refit=self.refit, widen=self.widen, pooling=self.pooling, **self.settings
+        )
 
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
@@ -203,7 +221,11 @@ class Classification:
         plan: dict[str, Any] = {
             "probe": self.name,
             "training": self.solver.training(),
-            "task_params": {"standardize": self.solver.standardize, "refit": self.refit},
+            "task_params": {
+                "standardize": self.solver.standardize,
+                "refit": self.refit,
+                **self.solver.fixed(),
+            },
             "hyperparameters": {},
             "selection": {},
         }
@@ -237,7 +259,7 @@ class Classification:
 
     def __call__(self, rows: Mapping[str, Rows], run: RunData) -> Outcome:
         """Choose, fit, and score once."""
-        probe = ClassificationProbe(self.name, refit=self.refit, widen=self.widen, **self.settings)
+        probe = self.probe
         probe.classes_ = np.array(run.classes)
         probe.fit_rows(rows["train"], rows.get("val"), len(run.classes))
         outcome = probe.score_rows(rows["test"])
@@ -287,6 +309,17 @@ def _warnings(probe: ClassificationProbe) -> list[str]:
         chosen = ", ".join(f"{key} {value:.3g}" for key, value in probe.selection["chosen"].items())
         said.append(f"{chosen} is at the edge of its grid: --widen tries beyond")
     return said
+
+
+def _aligned(features: Any, labels: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both as arrays, row for row; labels of any kind that names classes."""
+    rows, labels = checks.check_features(features, f"{what} features"), np.asarray(labels)
+    checks.check_together(rows, labels, f"{what} features and labels")
+    if labels.ndim != 1:
+        raise UsageError(f"{what} labels have shape {labels.shape}; wanted one class a row")
+    if labels.dtype.kind == "f" and (labels != np.round(labels)).any():  # NaN is not itself
+        raise UsageError(f"{what} labels are fractions or NaN; classes are integers or text")
+    return rows, labels
 
 
 def _best(scores: list[float]) -> int:

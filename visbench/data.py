@@ -151,8 +151,10 @@ def gather(task: Task, data: Any, train_data: Any, options: Options, *, store: S
 
 
 def report_duplicates(run: RunData) -> None:
-    """Warn of pictures that stand in two roles."""
-    found = duplicates.between(run.ids, {role: images.names for role, images in run.sets.items()})
+    """Warn of pictures that stand in two roles; not of a split that was knowingly given two."""
+    names = {role: images.names for role, images in run.sets.items()}
+    apart = {names[role]: role for role in reversed(names)}.values()
+    found = duplicates.between({role: run.ids[role] for role in names if role in apart}, names)
     if found:
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         console.warn(

@@ -37,6 +37,14 @@ class Source:
     spec: BackboneSpec
     request: Request | None = None  # how to load it again
     loaded: Backbone | None = None
+    image_size: int | str = 224  # as asked; of a backbone with a size of its own, that
+
+    @property
+    def control(self) -> str | None:
+        """What kind of control this is, if it is one."""
+        if self.asked == "pixels":
+            return "pixels"
+        return "random weights" if 0 < self.spec.num_params <= self.spec.random_params else None
 
     def load(self) -> Backbone:
         """The backbone itself; brings in torch."""
@@ -69,13 +77,37 @@ def find(backbone: Any, options: Options, memo: Memo) -> Source:
             **dict(options.backbone_options),
         )
     if isinstance(backbone, Request):
-        return Source(backbone.name, resolve(backbone, memo), request=backbone)
+        spec = resolve(backbone, memo)
+        size = backbone.image_size if backbone.library else _own_size(spec)  # a factory may have its own
+        return Source(backbone.name, spec, request=backbone, image_size=size)
     if isinstance(getattr(backbone, "spec", None), BackboneSpec):
-        return Source(backbone.spec.alias or backbone.spec.name, backbone.spec, loaded=backbone)
+        spec = backbone.spec
+        _refuse_named_options(spec, options)
+        return Source(spec.alias or spec.name, spec, loaded=backbone, image_size=_own_size(spec))
     raise UsageError(
         f"a {type(backbone).__name__} is no backbone: give a name, or wrap a module as "
         "visbench.CustomBackbone(module, preprocess=…)"
     )
+
+
+def _own_size(spec: BackboneSpec) -> int | str:
+    size: int | str = spec.transform["size"]
+    return size
+
+
+def _refuse_named_options(spec: BackboneSpec, options: Options) -> None:
+    """Refuse what a finished backbone can no longer heed."""
+    plain = Request(spec.name)
+    given = {key for key, value in options.backbone_options.items() if value != getattr(plain, key)}
+    if options.checkpoint is not None:
+        given.add("checkpoint")
+    if options.image_size not in (plain.image_size, _own_size(spec)):
+        given.add("image_size")
+    if given:
+        raise UsageError(
+            f"{spec.name} is loaded already, so {', '.join(sorted(given))} would change nothing; "
+            "say it to get_backbone or CustomBackbone, or name the backbone here"
+        )
 
 
 def find_all(backbones: Sequence[Any], taps: Sequence[str], options: Options, memo: Memo) -> list[Source]:

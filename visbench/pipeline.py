@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -56,9 +56,7 @@ class Session:
         """One result for each backbone and probe, each appended to the results as it comes."""
         prepare_jax()
         names = list(dict.fromkeys(probe_name(self.task, probe, self.options) for probe in probes))
-        module, _, factory = self.task.measure.partition(":")
-        make = getattr(import_module(module), factory)
-        measures = _measures(make, names, self.options)  # wrong settings are refused before anything runs
+        measures = _measures(self.task.measurement(), names, self.options)  # refuses wrong settings first
         sources = self.find(backbones)
         known = self._known()
         for source in sources:
@@ -151,8 +149,8 @@ class Session:
             backbone=source.asked,
             backbone_key=spec.weights,
             backbone_spec=dict(features.describe(spec)),
-            control="pixels" if source.asked == "pixels" else None,
-            image_size=options.image_size,
+            control=source.control,
+            image_size=source.image_size,
             taps=[options.tap],
             taps_resolved=[f"{tap.kind}@{tap.layer}"],
             pooling=tap.kind,
@@ -199,17 +197,15 @@ def run(
 def _measures(make: Any, names: Sequence[str | None], options: Options) -> list[Any]:
     """The measurement of each probe, which gets the settings it has; one that none of them has is refused."""
     settings = dict(options.probe_settings)
+    if options.standardize is not None:
+        settings["standardize"] = options.standardize
     homeless = {key for key in settings if not any(key in make.accepts(name) for name in names)}
-    return [
-        make(
-            name,
-            replace(
-                options,
-                probe_settings={k: settings[k] for k in settings if k in make.accepts(name) | homeless},
-            ),
-        )
-        for name in names
-    ]
+    measures = []
+    for name in names:
+        own = {key: value for key, value in settings.items() if key in make.accepts(name) | homeless}
+        standardize = own.pop("standardize", None)
+        measures.append(make(name, replace(options, standardize=standardize, probe_settings=own)))
+    return measures
 
 
 def _found(outcome: Outcome) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class RetrievalProbe:
                 outcome.per_sample[f"recall@{k}"] = hits
                 outcome.intervals[f"recall@{k}"] = list(statistics.wilson(int(hits.sum()), len(hits)))
         outcome.n = dict.fromkeys(outcome.metrics, queries)
-        outcome.context["chance"] = _chance(labels)
+        outcome.context["chance"] = float(_chance(ranking.relevant)[counted].mean())
         alone = int((ranking.relevant == 0).sum())
         if alone:
             outcome.context["queries_without_match"] = alone
@@ -105,7 +105,12 @@ class Retrieval:
         return outcome
 
 
-def _chance(labels: np.ndarray) -> float:
-    """Precision of a random order, averaged over queries: the share of the others that are relevant."""
-    counts = np.bincount(labels)
-    return float((counts * (counts - 1)).sum() / (len(labels) * (len(labels) - 1)))
+def _chance(relevant: np.ndarray) -> np.ndarray:
+    """(q,) the average precision to expect of a random order of all others, of which so many are relevant.
+
+    More than the share that is relevant: the mean of 1 / place over all places belongs to it.
+    """
+    others = len(relevant) - 1
+    harmonic = (1 / np.arange(1, others + 1)).sum()
+    more = (relevant - 1) / max(others - 1, 1) * (others - harmonic)
+    return np.where(relevant > 0, (harmonic + more) / others, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probes import statistics
+from probes.affine import TOP
 from probes.metrics import classification as metric
 from visbench.outcome import Outcome
 
@@ -12,10 +13,18 @@ PROPORTIONS = ("top1", "top5")  # Wilson intervals
 AVERAGES = {"balanced_accuracy": metric.balanced_accuracy, "macro_f1": metric.macro_f1}  # bootstrap ones
 
 
-def score(logits: np.ndarray, labels: np.ndarray, *, seed: int = 0) -> Outcome:
-    """Accuracies and class averages with intervals; beside them what always naming one class would score."""
+def score(logits: np.ndarray, labels: np.ndarray, *, votes: bool = False, seed: int = 0) -> Outcome:
+    """Accuracies and class averages with intervals; beside them what always naming one class would score.
+
+    Where logits are `votes`, a class without any is not among the first five, however few classes have one:
+    it would be there by its place in the alphabet.
+    """
     num_classes = logits.shape[1]
     total = metric.tally(logits, labels, num_classes=num_classes)
+    if votes and num_classes > TOP:
+        among = metric.per_sample(logits, labels, num_classes=num_classes)["top5"]
+        named = logits[np.arange(len(labels)), labels] > 0
+        total = total._replace(top5=int((among & named).sum()))
     values = metric.value(total)
     outcome = Outcome({name: values[name] for name in (*PROPORTIONS, *AVERAGES) if name in values})
     for name in PROPORTIONS:

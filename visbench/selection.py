@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from extract.datasets import ImageSet
+from extract.datasets import SPLITS, ImageSet
 from extract.plan import ID_BYTES, as_void
 from visbench.errors import UsageError
 
@@ -41,6 +41,7 @@ def divide(
     needs_train: bool = True,
 ) -> Division:
     """Give each split its role; a set without splits is returned as `test` alone (see `draw_test`)."""
+    split, train_split, val_split = map(_usual, (split, train_split, val_split))
     scored = split or next((name for name in ("test", "val", "all", "train") if name in splits), None)
     if scored is None or scored not in splits:
         raise UsageError(
@@ -75,6 +76,11 @@ def divide(
             f"settings would be chosen on the {scored!r} split, which is scored. "
             "Give another --val-split, or --allow-same."
         )
+    if selects is not None and selects == trained and not allow_same:
+        raise UsageError(
+            f"settings would be chosen on the {trained!r} split, which trains. Give another --val-split, or none: "
+            "a fifth of what trains is then held out."
+        )
     val = splits[selects] if selects else None
     return Division(
         splits[trained], val, splits[scored], {"split": scored, "train_split": trained, "val_split": selects}
@@ -102,6 +108,11 @@ def content_ids(features: np.ndarray) -> np.ndarray:
     rows = np.ascontiguousarray(features)
     digests = [hashlib.blake2b(row.tobytes(), digest_size=ID_BYTES).digest() for row in rows]
     return np.frombuffer(b"".join(digests), np.uint8).reshape(len(rows), ID_BYTES)
+
+
+def _usual(split: str | None) -> str | None:
+    """Splits are named on the command line as folders are: "Validation" is val."""
+    return None if split is None else SPLITS.get(split.strip().lower(), split)
 
 
 def _names(splits: Mapping[str, ImageSet]) -> str:

@@ -6,6 +6,7 @@ Axes: n samples, d dims, c classes, s settings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -49,6 +50,9 @@ class Solver(Protocol):
     def training(self) -> dict[str, Any] | None:
         """Settings of an iterative fit that every row of a board must share."""
 
+    def fixed(self) -> dict[str, Any]:
+        """What else changes a number and is never chosen, standardisation apart."""
+
     def complete(self, setting: Setting, n: int) -> Setting:
         """The setting in every unit it is known by, for a fit on n rows."""
 
@@ -84,8 +88,9 @@ class Logistic:
     max_steps: int = 1000
 
     def grid(self) -> list[Setting]:
-        unit, values = ("l2", self.l2) if self.l2 else ("C", self.C)
-        return [{unit: float(value)} for value in values]
+        if self.l2:
+            return [{"l2": value} for value in sorted(self.l2, reverse=True)]
+        return [{"C": float(value)} for value in sorted(self.C)]
 
     def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
         l2s = np.array([self.complete(setting, len(x))["l2"] for setting in grid])
@@ -94,6 +99,9 @@ class Logistic:
 
     def training(self) -> None:
         return None
+
+    def fixed(self) -> dict[str, Any]:
+        return {"max_steps": self.max_steps}
 
     def complete(self, setting: Setting, n: int) -> Setting:
         if "C" in setting:
@@ -109,7 +117,7 @@ class Ridge:
     standardize: bool = True
 
     def grid(self) -> list[Setting]:
-        return [{"l2": float(value)} for value in self.l2]
+        return [{"l2": float(value)} for value in sorted(self.l2, reverse=True)]
 
     def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
         l2s = np.array([setting["l2"] for setting in grid], np.float32)
@@ -117,6 +125,9 @@ class Ridge:
 
     def training(self) -> None:
         return None
+
+    def fixed(self) -> dict[str, Any]:
+        return {}
 
     def complete(self, setting: Setting, n: int) -> Setting:
         return setting
@@ -158,6 +169,9 @@ class Linear:
             "schedule": "constant",
         }
 
+    def fixed(self) -> dict[str, Any]:
+        return {}
+
     def complete(self, setting: Setting, n: int) -> Setting:
         return setting
 
@@ -167,11 +181,11 @@ class Knn:
     """Votes of the nearest training rows; every k from one search."""
 
     k: tuple[int, ...] = (20, 5)  # more neighbours smooth more, so they come first
-    temperature: float | None = 0.07  # None: a plain majority
+    temperature: float | None = 0.07  # None, or inf where it is given: a plain majority
     standardize: bool = field(default=False, init=False)  # cosine similarity has its own unit
 
     def grid(self) -> list[Setting]:
-        return [{"k": int(k)} for k in self.k]
+        return [{"k": k} for k in sorted(self.k, reverse=True)]
 
     def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
         ks = [setting["k"] for setting in grid]
@@ -180,6 +194,9 @@ class Knn:
 
     def training(self) -> None:
         return None
+
+    def fixed(self) -> dict[str, Any]:
+        return {"temperature": self.temperature}
 
     def complete(self, setting: Setting, n: int) -> Setting:
         return {**setting, "temperature": self.temperature}
@@ -212,6 +229,7 @@ class _Neighbours:
         return {}
 
 
+_COUNTS = ("k", "epochs", "train_batch_size", "max_steps", "seed")
 SOLVERS: Mapping[str, type[Solver]] = {"logistic": Logistic, "linear": Linear, "ridge": Ridge, "knn": Knn}
 
 
@@ -233,30 +251,42 @@ def make_solver(name: str, settings: Mapping[str, Any]) -> Solver:
     known = {each.name: each for each in fields(kind) if each.init}
     unknown = [key for key in settings if key not in known]
     if unknown:
-        having = [
-            other for other, cls in SOLVERS.items() if unknown[0] in {f.name for f in fields(cast(Any, cls))}
-        ]
-        hint = f"; it is a setting of {' and '.join(having)}" if having else ""
+        having = [other for other in SOLVERS if unknown[0] in settings_of(other)]
+        hint = f"; it is a setting of {' and of '.join(having)}" if having else ""
         raise UsageError(f"{name} has no setting {unknown[0]}{hint}. Its settings: {', '.join(known)}.")
     if {"C", "l2"} <= settings.keys():
         raise UsageError("C and l2 are one penalty in two units; give one of them")
-    values = {}
-    for key, value in settings.items():
-        several = isinstance(known[key].default, tuple)
-        numbers = list(dict.fromkeys(np.atleast_1d(value).tolist()))  # a grid holds a value once
-        _check_numbers(key, numbers)
-        values[key] = tuple(numbers) if several else value
+    values = {key: _value(key, value, known[key].default) for key, value in settings.items()}
     return cast(Solver, kind(**values))
 
 
-def _check_numbers(key: str, numbers: Sequence[Any]) -> None:
-    """Refuse an empty grid, what is not finite, and what is not positive where only that makes sense."""
-    if not numbers:
+def _value(key: str, value: Any, default: Any) -> Any:
+    """A setting in the type it has by default, so that 1 and 1.0 are one setting; a grid holds a value once."""
+    if isinstance(default, bool):
+        return bool(value)
+    given = list(dict.fromkeys(np.ravel(value).tolist()))
+    if not given:
         raise UsageError(f"{key} is empty; give at least one number")
-    for each in numbers:
-        if each is None or isinstance(each, bool):
-            continue
-        may_be_zero = key in ("weight_decay", "seed")
-        if not np.isfinite(each) or each < 0 or (each == 0 and not may_be_zero):
-            wanted = "0 or more" if may_be_zero else "greater than 0"
-            raise UsageError(f"{key} is {each}; it must be finite and {wanted}")
+    numbers = [_number(key, each) for each in given]
+    if isinstance(default, tuple):
+        return tuple(numbers)
+    if len(numbers) > 1:
+        raise UsageError(f"{key} is {given}; it takes one number")
+    return numbers[0]
+
+
+def _number(key: str, each: Any) -> Any:
+    """Refuse what is no number, not finite, not whole where it counts, or not positive where it must be."""
+    if key == "temperature" and each in (None, math.inf):
+        return None
+    if not isinstance(each, int | float) or isinstance(each, bool):
+        raise UsageError(f"{key} is {each!r}; it must be a number")
+    may_be_zero = key in ("weight_decay", "seed")
+    if not math.isfinite(each) or each < 0 or (each == 0 and not may_be_zero):
+        wanted = "0 or more" if may_be_zero else "greater than 0"
+        raise UsageError(f"{key} is {each}; it must be finite and {wanted}")
+    if key not in _COUNTS:
+        return float(each)
+    if each != int(each):
+        raise UsageError(f"{key} is {each}; it counts, so it must be a whole number")
+    return int(each)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from visbench.errors import UsageError, did_you_mean
 
@@ -35,6 +36,11 @@ class Task:
     def default_probe(self) -> str | None:
         """The probe that runs when none is named."""
         return next(iter(self.probes), None)
+
+    def measurement(self) -> Any:
+        """The class that `measure` names; brings in JAX."""
+        module, _, name = self.measure.partition(":")
+        return getattr(import_module(module), name)
 
 
 _LABELLED_IMAGES = """\

@@ -45,7 +45,7 @@ class Layer(NamedTuple):
             return self.patches.float().mean(1)
         if self.grid is None:
             raise InputError(f"{self.patches.shape[1]} patch tokens fill no known grid; declare patch_size=")
-        grid = self.patches.float().reshape(len(self.patches), *self.grid, -1)
+        grid = self.patches.float().reshape(self.patches.shape[0], *self.grid, -1)  # not len(): traced
         return grid.clone(memory_format=torch.contiguous_format)
 
 

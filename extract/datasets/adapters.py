@@ -56,7 +56,9 @@ def open_hugging_face(
         raise InputError("a streamed dataset has no length and no order; load it without streaming")
     image = _chosen(features, image_column, _IMAGE_COLUMNS, "image_column")
     if image is None:
-        raise InputError(f"the dataset has the columns {', '.join(features)}; name the images' with image_column")
+        raise InputError(
+            f"the dataset has the columns {', '.join(features)}; name the images' with image_column"
+        )
     label = _chosen(features, label_column, _LABEL_COLUMNS, "label_column")
     values = None if label is None else list(dataset[label])
     if hasattr(features[image], "decode"):

@@ -8,9 +8,10 @@ Headers are read in any case.  A `labels` column may hold several labels a cell,
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,9 @@ def open_table(
     columns = _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_csv(table)
     image = _column(columns, image_column, _IMAGE, "image_column", table)
     if image is None:
-        raise InputError(f"{table} has the columns {', '.join(columns)}; name the one of paths with --image-column")
+        raise InputError(
+            f"{table} has the columns {', '.join(columns)}; name the one of paths with --image-column"
+        )
     sources, names = _images(columns[image], table)
     params: dict[str, Any] = {"table": table.name, "image_column": image}
     labels: np.ndarray | None = None
@@ -91,7 +94,9 @@ def _column(
         return found
     candidates = [by_lower[each] for each in usual if each in by_lower]
     if len(candidates) > 1:
-        raise InputError(f"{table} has the columns {' and '.join(candidates)}; choose one with --{option.replace('_', '-')}")
+        raise InputError(
+            f"{table} has the columns {' and '.join(candidates)}; choose one with --{option.replace('_', '-')}"
+        )
     return candidates[0] if candidates else None
 
 
@@ -103,7 +108,9 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
     if all(isinstance(each, bytes) for each in images):
         return images, tuple(f"image {i}" for i in range(len(images)))
     if any(isinstance(each, bytes) for each in images):
-        raise InputError(f"{table} holds some images itself and names files for others; it should do one of both")
+        raise InputError(
+            f"{table} holds some images itself and names files for others; it should do one of both"
+        )
     names = tuple(_existing(str(each), table.parent) for each in images)
     paths = [table.parent / each for each in names]
     missing = [each for each, path in zip(names, paths, strict=True) if not each or not path.exists()]
@@ -151,17 +158,15 @@ def _binary(columns: Columns, chosen: Sequence[str], table: Path) -> np.ndarray:
     return labels
 
 
-def _csv_rows(file: TextIO, head: str) -> Iterator[list[str]]:
-    return csv.reader(file, delimiter=max(",;\t", key=head.count), skipinitialspace=True)
-
-
 def _read_csv(table: Path) -> Columns:
     """Columns by header; the separator is the likeliest of the header line."""
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
-            head = file.readline()
-            file.seek(0)
-            rows = [row for row in _csv_rows(file, head) if any(row)]
+            text = file.read()
+        separator = max(",;\t", key=text.partition("\n")[0].count)
+        spaced = f'{separator} "' in text  # a blank before a quote is no part of the cell
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=spaced)
+        rows = [row for row in reader if any(row)]
     except UnicodeDecodeError as error:
         raise InputError(
             f"{table} is not UTF-8 ({error.reason} at byte {error.start}); save it as such"

@@ -1,6 +1,7 @@
 """Every kind of image becomes upright 8-bit RGB, or is refused by name."""
 
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -301,3 +302,10 @@ def test_names_of_any_kind(tmp_path):
         assert header(path).width == 64
     with pytest.raises(UnreadableImageError, match=r"\\udcff\.png cannot be read: No such file"):
         content_bytes(Path("\udcff.png"))
+
+
+def test_a_pipe_called_like_an_image_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    for read in (content_bytes, lambda path: read_image(path, name="pipe.png")):
+        with pytest.raises(UnreadableImageError, match=r"pipe\.png cannot be read: it is no file"):
+            read(tmp_path / "pipe.png")

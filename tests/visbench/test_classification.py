@@ -168,3 +168,30 @@ def test_an_unfinished_solver_says_so():
     assert probe.convergence["converged"] is False
     assert probe.convergence["steps"] == 3
     assert probe.convergence["grad_norm"] > 0
+
+
+@pytest.mark.parametrize(
+    ("probe", "settings", "said"),
+    [
+        ("logistic", {"C": float("nan")}, "C is nan; it must be finite and greater than 0"),
+        ("logistic", {"C": float("inf")}, "C is inf"),
+        ("logistic", {"C": ()}, "C is empty"),
+        ("logistic", {"C": 1.0, "l2": 1.0}, "C and l2 are one penalty in two units"),
+        ("linear", {"learning_rate": float("nan")}, "learning_rate is nan"),
+        ("linear", {"weight_decay": -1}, "weight_decay is -1; it must be finite and 0 or more"),
+        ("knn", {"temperature": float("nan")}, "temperature is nan"),
+    ],
+)
+def test_settings_of_no_meaning_are_refused(probe, settings, said):
+    with pytest.raises(UsageError, match=said):
+        ClassificationProbe(probe, **settings)
+
+
+def test_a_value_given_twice_stands_in_the_grid_once():
+    assert ClassificationProbe(C=(1.0, 1.0)).solver.grid() == [{"C": 1.0}]
+
+
+def test_a_fit_that_diverges_is_named():
+    x, y = blobs(count=60)
+    with pytest.raises(UsageError, match="the linear fit diverged with learning_rate 1e"):
+        ClassificationProbe("linear", learning_rate=1e38, epochs=20).fit(x, y)

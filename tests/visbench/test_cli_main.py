@@ -159,6 +159,19 @@ def test_a_full_disk_is_one_sentence(install):
     assert (done.exit_code, done.stderr) == (1, "error: /store/part: No space left on device\n")
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to …")]
+)
+def test_too_little_memory_is_one_sentence(install, error):
+    def fail():
+        raise error
+
+    install(fail)
+    done = run("try")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: there is not enough memory for this; a smaller --image-size")
+
+
 def test_wrong_words_get_the_nearest_right_one():
     done = run("lst")
     assert (done.exit_code, done.stdout) == (2, "")
@@ -313,3 +326,9 @@ except SystemExit:
     done = fresh(code)
     assert "dinov2_vits14 " in done.stdout
     assert done.stderr.splitlines()[-1] == "set()"
+
+
+def test_nobody_may_be_there_to_read():
+    command = f"{sys.executable} -m visbench list tasks >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

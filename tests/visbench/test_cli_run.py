@@ -106,6 +106,7 @@ def test_resume(visbench, photos, tmp_path):
     first, second = visbench(*words), visbench(*words)
     assert first.stdout == second.stdout
     assert "nothing is computed" in second.stderr
+    assert "0 records appended" in second.stderr
     assert len(results.read(tmp_path / "results" / "visbench.jsonl")) == 1
 
 
@@ -146,6 +147,12 @@ def test_a_csv_of_results_stands_beside_the_records(visbench, photos, tmp_path):
             "knn has no setting epochs",
         ),
         (("run", "retrieval", "photos", "--backbone", "tiny", "--C", "9"), "--help"),
+        (("run", "classification", ""), "no data: name a folder or a table"),
+        (("run", "classification", "photos", "--C", ""), "is not a list of numbers such as 1,5. `visbench run"),
+        (("run", "classification", "photos", "--image-size", "-5"), "neither a number of pixels nor native. `"),
+        (("run", "classification", "photos", "--backbone", "resnet18", "--crop-pct", "nan"), "crop_pct is nan"),
+        (("run", "retrieval", "photos", "--backbone", "tiny", "--topk", "0"), "topk is [0]"),
+        (("run", "classification", "photos", "--results", "photos/r.jsonl"), "lies in the data folder"),
         (("extract", "photos", "--backbone", "tiny", "--taps", "patches@9"), "0 … 1"),
         (("extract", "photos", "--backbone", "tiny", "--shard", "4/4"), "there is no shard 4 of 4"),
     ],
@@ -230,3 +237,53 @@ def test_a_stopped_run_keeps_what_it_did(photos, number, code):
 
 def test_the_entry_point_is_the_group():
     assert callable(main)
+
+
+def test_native_is_read_as_help_writes_it(visbench, photos):
+    visbench("run", "retrieval", photos, "--backbone", "tiny", "--image-size", "NATIVE", "--no-results")
+
+
+def test_results_may_stand_beside_a_table(visbench, photos, tmp_path):
+    rows = "".join(f"{path},{path.parent.name}\n" for path in sorted((photos / "test").rglob("*.png")))
+    (tmp_path / "photos.csv").write_text(f"path,label\n{rows}")
+    visbench("run", "retrieval", "photos.csv", "--backbone", "tiny")
+    assert len(results.read(tmp_path / "results" / "visbench.jsonl")) == 1
+
+
+def test_several_labels_an_image_are_refused(visbench, photos, tmp_path):
+    rows = "".join(f"{path},{path.parent.name}|x\n" for path in sorted(photos.rglob("*.png")))
+    (tmp_path / "photos.csv").write_text(f"path,labels\n{rows}")
+    for task in ("classification", "retrieval"):
+        refused = visbench("run", task, "photos.csv", "--backbone", "tiny", code=2)
+        assert f"{task} takes one an image" in refused.stderr
+    assert "take one" in visbench("check", "photos.csv", code=1).stdout
+
+
+def test_files_left_unread_are_counted(visbench, photos):
+    (photos / "test" / "cat" / "phone.heic").write_bytes(b"?")
+    said = "photos: files left unread, by extension: .heic (1)"
+    assert said in visbench("run", "retrieval", photos, "--backbone", "tiny", "--no-results").stderr
+    assert said in visbench("extract", photos, "--backbone", "tiny").stderr
+
+
+def test_check_takes_the_pixel_limit(visbench, photos):
+    assert "--max-pixels raises" in visbench("check", photos, "--max-pixels", "100", code=1).stdout
+
+
+def test_nothing_that_can_be_read_is_refused(visbench, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "bad" / name).mkdir(parents=True)
+        (tmp_path / "bad" / name / "0.png").write_bytes(name.encode())
+    for _ in range(2):  # the second time it is known from the start
+        for words in (("extract",), ("run", "retrieval")):
+            refused = visbench(*words, "bad", "--backbone", "tiny", "--on-bad", "skip", code=2)
+            assert "can be read" in refused.stderr or "cannot be read" in refused.stderr
+
+
+def test_shares_do_not_move_when_a_bad_file_becomes_known(visbench, photos):
+    (photos / "train" / "owl" / "zzz.png").write_bytes(b"?")
+    words = ("extract", photos, "--backbone", "tiny", "--on-bad", "skip")
+    for index in (3, 2, 1, 0):
+        visbench(*words, "--shard", f"{index}/4")
+    assert "0 images extracted, 54 were cached" in visbench(*words).stderr
+    assert "14 images: 0 forward" in visbench(*words, "--shard", "3/4", "--dry-run").stdout

@@ -265,3 +265,38 @@ def test_a_changed_image_is_extracted_again(run, photos):
         or before.metrics != after.metrics
         or before.convergence != after.convergence
     )
+
+
+def test_what_is_drawn_does_not_depend_on_when_a_bad_file_became_known(run, photos):
+    root, bad = photos / "train", 0
+    for number in range(40):  # some of these come first in the order of content, and would be scored
+        (root / "cat" / f"bad{number}.png").write_bytes(b"no image %d" % number)
+        bad += 1
+    first, second = (run(root, on_bad="skip", C=1.0).record for _ in range(2))
+    assert first.counts == second.counts == {**first.counts, "train": 30, "test": 6, "unreadable": bad}
+    assert first.dataset_fingerprint == second.dataset_fingerprint
+    assert first.metrics == second.metrics
+
+
+def test_more_neighbours_than_rows_are_refused_before_anything_is_extracted(run, photos, monkeypatch):
+    monkeypatch.setattr("extract.loop.extract", lambda *a, **k: pytest.fail("extracted"))
+    with pytest.raises(UsageError, match=r"k is 37, but there are 36 training images to vote; .*--k"):
+        run(photos, probe="knn", k=37)
+    with pytest.raises(UsageError, match="k is 31, but there are 30 training images to vote, those held out"):
+        run(photos, probe="knn", k=(5, 31))
+
+
+def test_a_set_too_small_to_draw_from_is_refused(run, photos):
+    with pytest.raises(UsageError, match="none can be drawn to be scored"):
+        run(photos / "train", limit=1)
+
+
+def test_a_split_in_two_roles_is_no_duplicate(run, photos, capsys):
+    run(photos, split="train", allow_same=True, C=1.0)
+    assert "same picture" not in capsys.readouterr().err
+
+
+def test_recall_at_more_than_there_is_is_said(run, photos):
+    result = run(photos, "retrieval", topk=(1, 500))
+    assert "recall@500" not in result.metrics
+    assert "recall@500" in result.warnings[0]

@@ -43,11 +43,22 @@ def test_nothing_to_train_is_needed_for_what_learns_nothing():
         ({"train_split": "holiday"}, "--train-split"),
         ({"val_split": "holiday"}, "--val-split"),
         ({"val_split": "test"}, "which is scored"),
+        ({"val_split": "train"}, "which trains"),
     ],
 )
 def test_wrong_roles_are_refused(options, words):
     with pytest.raises(UsageError, match=words):
         divide(splits("train", "val", "test"), **options)
+
+
+def test_a_training_split_alone_is_said_to_be_one():
+    with pytest.raises(UsageError, match="only a training split, and nothing to score"):
+        divide(splits("train"))
+
+
+def test_splits_are_named_as_folders_are():
+    division = divide(splits("train", "val", "test"), split="Validation", train_split="TRAIN")
+    assert (division.test.split, division.train.split) == ("val", "train")
 
 
 def test_the_same_split_twice_can_be_allowed():

@@ -175,7 +175,9 @@ _SETTINGS = {
     ),
     "l2": click.option("--l2", type=Numbers(float), help="logistic, ridge: the same as a penalty a sample."),
     "k": click.option("--k", type=Numbers(int), help="knn: neighbours.  [default: 20,5]"),
-    "temperature": click.option("--temperature", type=float, help="knn: of the votes.  [default: 0.07]"),
+    "temperature": click.option(
+        "--temperature", type=float, help="knn: of the votes; inf counts all alike.  [default: 0.07]"
+    ),
     "learning_rate": click.option("--lr", "learning_rate", type=float, help="linear.  [default: 0.01]"),
     "weight_decay": click.option("--weight-decay", type=float, help="linear.  [default: 1e-4]"),
     "epochs": click.option("--epochs", type=click.IntRange(1), help="linear.  [default: 200]"),

@@ -236,3 +236,20 @@ def test_many_files_are_listed_without_opening_any(tmp_path, monkeypatch):
     assert len(images) == 10_000
     assert np.array_equal(images.counts, np.full(20, 500))
     assert time.process_time() - began < 1.0  # 0.06 s on a quiet machine
+
+
+@pytest.mark.parametrize(
+    "names", [("training", "testing"), ("train", "dev"), ("Training", "val", "evaluation")]
+)
+def test_folders_that_look_like_splits_are_not_taken_for_classes(tmp_path, names):
+    with pytest.raises(InputError, match="look like splits; call them train, val and test"):
+        open_dataset(make(tmp_path, *(f"{name}/cat/1.jpg" for name in names)))
+
+
+def test_an_address_is_no_folder():
+    with pytest.raises(InputError, match="s3://lab/photos is an address"):
+        open_dataset("s3://lab/photos")
+
+
+def test_one_class_may_be_called_like_a_split(tmp_path):
+    assert open_dataset(make(tmp_path, "training/1.jpg", "racing/1.jpg")).classes == ("racing", "training")

@@ -47,7 +47,7 @@ def test_headers_in_any_case_order_and_separator(tmp_path):
 
 def test_columns_by_name(tmp_path):
     data = table(tmp_path, "url,path,image,kind,fold\nx,0.png,9.png,b,test\ny,1.png,8.png,a,test\n")
-    with pytest.raises(InputError, match="columns path and image; choose one: image_column"):
+    with pytest.raises(InputError, match="columns path and image; choose one with --image-column"):
         open_dataset(data)
     images = open_dataset(data, image_column="Path", label_column="kind", split_column="fold")["test"]
     assert images.names == ("0.png", "1.png")
@@ -100,7 +100,10 @@ def test_odd_names(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("path,label\n0.png,a\n7.png,b\n8.png,b\n", r"names 2 files that do not exist, the first '7\.png'"),
+        (
+            "path,label\n0.png,a\n7.png,b\n8.png,b\n",
+            r"names 2 of 3 files that do not exist, the first '7\.png'",
+        ),
         ("path,label\n0.png,a\n1.png\n", "row 2 has 1 cells under 2 column names"),
         ("path,label\n", "has no rows"),
         ("", "is empty"),
@@ -164,3 +167,40 @@ def test_a_damaged_parquet(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"PAR1 no more than that")
     with pytest.raises(InputError, match="is no Parquet file"):
         open_dataset(tmp_path / "t.parquet")
+
+
+def test_blanks_around_cells_and_after_separators(tmp_path):
+    for text in (
+        "path,label,split\n 0.png , a , train \n",
+        'path, label, split\n"0.png", "a", "train"\n,,\n',
+    ):
+        images = open_dataset(table(tmp_path, text))["train"]
+        assert images.names == ("0.png",)
+        assert images.classes == ("a",)
+
+
+def test_one_label_each_is_one_label_whatever_the_column_is_called(tmp_path):
+    images = open_dataset(table(tmp_path, "path,labels\n0.png,sea\n1.png,sky\n2.png,\n"))["all"]
+    assert not images.multilabel
+    assert images.labels.tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize("kind", ["bytes", "encoded", "path"])
+def test_a_parquet_file_holds_images_or_names_them(tmp_path, kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table(tmp_path, "")
+    encoded = [(tmp_path / f"{i}.png").read_bytes() for i in range(3)]
+    cells = {
+        "bytes": encoded,
+        "encoded": [{"bytes": each, "path": "lost.png"} for each in encoded],
+        "path": [{"bytes": None, "path": f"{i}.png"} for i in range(3)],
+    }[kind]
+    parquet.write_table(pyarrow.table({"image": cells, "label": ["a", "b", "a"]}), tmp_path / "x.parquet")
+    images = open_dataset(tmp_path / "x.parquet")["all"]
+    assert [red(images, i) for i in range(3)] == [0, 1, 2]
+    assert images.names[1] == ("1.png" if kind == "path" else "image 1")
+    parquet.write_table(pyarrow.table({"image": [encoded[0], None]}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="holds some images itself"):
+        open_dataset(tmp_path / "x.parquet")
