@@ -102,7 +102,11 @@ def _look_through(
         name, source = images.names[position], images.sources[position]
         try:
             decoded = read_image(source, name=name, max_pixels=max_pixels)
-            found = header(source, max_pixels=max_pixels) if isinstance(source, Path) else _plain_header(decoded.pixels)
+            found = (
+                header(source, max_pixels=max_pixels)
+                if isinstance(source, Path)
+                else _plain_header(decoded.pixels)
+            )
             return found, decoded.converted
         except UnreadableImageError as error:
             return error.reason

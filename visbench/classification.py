@@ -98,7 +98,8 @@ class ClassificationProbe:
 
     def predict(self, features: Any) -> np.ndarray:
         """(n,) labels, of the kind that `fit` was given."""
-        labels: np.ndarray = self.classes_[self.logits(features).argmax(axis=1)]
+        chosen = self.logits(features).argmax(axis=1)
+        labels: np.ndarray = self.classes_[chosen]
         return labels
 
     def evaluate(self, features: Any, labels: Any) -> dict[str, Any]:
@@ -153,7 +154,9 @@ class ClassificationProbe:
             logits = self.logits(rows.features)
             if not np.isfinite(logits).all():
                 given = ", ".join(f"{key} {value:.3g}" for key, value in self.settings[self.index].items())
-                raise UsageError(f"the {self.name} fit diverged with {given}; try a smaller learning rate (--lr)")
+                raise UsageError(
+                    f"the {self.name} fit diverged with {given}; try a smaller learning rate (--lr)"
+                )
             self.train_top1, self.train_loss = quick(logits, rows.labels)
 
     def _all_logits(self, features: Any) -> Any:
@@ -293,7 +296,9 @@ def _near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> li
     if not len(pairs):
         return []
     outcome.context["near_duplicates"] = len(pairs)
-    scored, trained = (run.sets[role].names[row] for role, row in zip(("test", "train"), pairs[0], strict=True))
+    scored, trained = (
+        run.sets[role].names[row] for role, row in zip(("test", "train"), pairs[0], strict=True)
+    )
     more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
     return [f"{scored} looks like a copy of {trained}{more}, by their features"]
 
@@ -323,7 +328,7 @@ def _aligned(features: Any, labels: Any, what: str) -> tuple[np.ndarray, np.ndar
 
 
 def _best(scores: list[float]) -> int:
-    """The best setting; of several, which is frequent with few held-out rows, the middle one: it is far from any edge."""
+    """The best setting; of several, which is frequent with few held-out rows, the middle one, far from any edge."""
     tied = np.flatnonzero(np.asarray(scores) == max(scores))
     return int(tied[(len(tied) - 1) // 2])
 

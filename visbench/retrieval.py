@@ -101,7 +101,9 @@ class Retrieval:
         outcome.probe = self.probe
         unmet = [str(k) for k in self.probe.topk if k not in TOPK and f"recall@{k}" not in outcome.metrics]
         if unmet:
-            outcome.warnings.append(f"recall@{', @'.join(unmet)} says nothing of {len(test)} images and is left out")
+            outcome.warnings.append(
+                f"recall@{', @'.join(unmet)} says nothing of {len(test)} images and is left out"
+            )
         return outcome
 
 

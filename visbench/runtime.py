@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from extract.memo import default_path
 
@@ -15,6 +16,16 @@ def prepare_jax() -> None:
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # JAX's LAPACK: XLA's threads and its own would fight
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(default_path().parent / "xla"))
+    if (programs := _writable(default_path().parent / "xla")) is not None:  # JAX warns of every other entry
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", programs)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def _writable(folder: Path) -> str | None:
+    """The folder, made if it was not there; None where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None

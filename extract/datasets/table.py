@@ -105,9 +105,10 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
     if not len(cells):
         raise InputError(f"{table} has no rows")
     images = [_image(cell) for cell in cells]
-    if all(isinstance(each, bytes) for each in images):
-        return images, tuple(f"image {i}" for i in range(len(images)))
-    if any(isinstance(each, bytes) for each in images):
+    encoded = [each for each in images if isinstance(each, bytes)]
+    if len(encoded) == len(images):
+        return encoded, tuple(f"image {i}" for i in range(len(images)))
+    if encoded:
         raise InputError(
             f"{table} holds some images itself and names files for others; it should do one of both"
         )

@@ -193,3 +193,12 @@ def test_rank_ranges_hold_the_rank_by_value(intervals):
 
 def test_no_records_no_boards():
     assert boards([]) == []
+
+
+def test_a_control_says_which_kind_it_is():
+    records = [
+        row("pixels", 0.8, 0.7, 0.9, control="pixels"),
+        row("a", 0.7, 0.6, 0.8, control="random weights"),
+    ]
+    (board,) = boards(records)
+    assert [entry.label for entry in board.entries] == ["pixels (control)", "a (random weights)"]

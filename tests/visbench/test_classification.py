@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.preprocessing import StandardScaler
 
+from visbench.api import get_probe
 from visbench.classification import ClassificationProbe, _best, _beyond
 from visbench.errors import UsageError
 
@@ -195,3 +196,75 @@ def test_a_fit_that_diverges_is_named():
     x, y = blobs(count=60)
     with pytest.raises(UsageError, match="the linear fit diverged with learning_rate 1e"):
         ClassificationProbe("linear", learning_rate=1e38, epochs=20).fit(x, y)
+
+
+def test_widening_leaves_the_neighbours_alone():
+    x, y = blobs()
+    assert ClassificationProbe("knn", widen=True).fit(x, y).hyperparameters["k"] in (5, 20)
+
+
+@pytest.mark.parametrize(
+    ("probe", "settings", "words"),
+    [
+        ("knn", {"k": 2.5}, "whole number"),
+        ("knn", {"k": "5"}, "must be a number"),
+        ("linear", {"epochs": 1.5}, "whole number"),
+        ("linear", {"learning_rate": [0.1, 0.01]}, "takes one number"),
+        ("logistic", {"C": True}, "must be a number"),
+    ],
+)
+def test_settings_that_are_no_such_number_are_refused(probe, settings, words):
+    with pytest.raises(UsageError, match=words):
+        ClassificationProbe(probe, **settings)
+
+
+def test_an_infinite_temperature_counts_votes_alike():
+    x, y = blobs()
+    plain = ClassificationProbe("knn", k=7, temperature=None).fit(x, y)
+    assert (
+        ClassificationProbe("knn", k=7, temperature=np.inf).fit(x, y).hyperparameters == plain.hyperparameters
+    )
+    shares = plain.logits(x[:20])
+    np.testing.assert_allclose(shares * 7, np.round(shares * 7), atol=1e-4)
+
+
+def test_a_class_without_a_vote_is_not_among_the_first_five():
+    x = 10 * np.eye(10, dtype=np.float32)[np.arange(40) % 10] + np.arange(40)[:, None] / 100
+    y = np.arange(40) % 10
+    probe = ClassificationProbe("knn", k=1).fit(x, y)
+    assert probe.evaluate(x, y)["top5"] == 1
+    assert probe.evaluate(x, (y + 1) % 10)["top5"] == 0  # one neighbour names one class, and that is another
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    x, y = blobs()
+    probe = ClassificationProbe(C=1.0)
+    with pytest.raises(UsageError, match="not fitted"):
+        probe.predict(x)
+    probe.fit(x, y)
+    broken = x.copy()
+    broken[3, 0] = np.nan
+    for call, words in (
+        (lambda: probe.predict(broken), "not finite in row 3"),
+        (lambda: probe.predict(x[:, :5]), "5 dims; the probe was fitted on 12"),
+        (lambda: probe.evaluate(x, y[:9]), "240 and 9 rows"),
+        (lambda: probe.evaluate(x, y + 1), "label 3 does not occur in training"),
+        (lambda: probe.fit(x, y, val=(broken, y)), "val features"),
+        (lambda: probe.fit(x, y, val=(x, y[:9])), "240 and 9 rows"),
+        (lambda: probe.fit(x, y, val=(x[:, :5], y)), "12 and 5 dims"),
+        (lambda: probe.fit(x, np.eye(3)[y]), "one class a row"),
+        (lambda: probe.fit(x, y + 0.5), "fractions"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_a_probe_on_its_own_follows_the_options_of_a_run():
+    assert get_probe("classification", "linear", seed=3).solver.seed == 3
+    classic = get_probe("classification", protocol="visbench")
+    assert (classic.name, classic.solver.standardize, classic.refit) == ("linear", False, False)
+    assert get_probe("retrieval", protocol="visbench").rule == "classic"
+    with pytest.raises(UsageError, match="no dtype"):
+        get_probe("classification", dtype="float32")
+    with pytest.raises(UsageError, match="retrieval has no setting k"):
+        get_probe("retrieval", k=3)

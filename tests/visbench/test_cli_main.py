@@ -128,7 +128,7 @@ def test_loudness_within_a_group(install):
         assert run(*arguments).stdout == "True\n"
 
 
-@pytest.mark.parametrize("kind", [UsageError, extract.errors.UnreadableImageError, probes.errors.InputError])
+@pytest.mark.parametrize("kind", [UsageError, extract.errors.MissingExtraError, probes.errors.InputError])
 def test_what_is_wrong_with_the_input_is_one_sentence(install, kind):
     def fail():
         raise kind("a.jpg is truncated; mend it")

@@ -148,9 +148,18 @@ def test_a_csv_of_results_stands_beside_the_records(visbench, photos, tmp_path):
         ),
         (("run", "retrieval", "photos", "--backbone", "tiny", "--C", "9"), "--help"),
         (("run", "classification", ""), "no data: name a folder or a table"),
-        (("run", "classification", "photos", "--C", ""), "is not a list of numbers such as 1,5. `visbench run"),
-        (("run", "classification", "photos", "--image-size", "-5"), "neither a number of pixels nor native. `"),
-        (("run", "classification", "photos", "--backbone", "resnet18", "--crop-pct", "nan"), "crop_pct is nan"),
+        (
+            ("run", "classification", "photos", "--C", ""),
+            "is not a list of numbers such as 1,5. `visbench run",
+        ),
+        (
+            ("run", "classification", "photos", "--image-size", "-5"),
+            "neither a number of pixels nor native. `",
+        ),
+        (
+            ("run", "classification", "photos", "--backbone", "resnet18", "--crop-pct", "nan"),
+            "crop_pct is nan",
+        ),
         (("run", "retrieval", "photos", "--backbone", "tiny", "--topk", "0"), "topk is [0]"),
         (("run", "classification", "photos", "--results", "photos/r.jsonl"), "lies in the data folder"),
         (("extract", "photos", "--backbone", "tiny", "--taps", "patches@9"), "0 … 1"),

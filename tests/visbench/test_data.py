@@ -50,5 +50,5 @@ def test_a_class_whose_only_training_image_is_unreadable_is_refused(run, photos)
     train, names = encoded(photos / "train")
     few = {"train": (cut(train[:25], 24), names[:25]), "test": encoded(photos / "test")}  # of owls one
     for _ in range(2):
-        with pytest.raises(InputError, match="owl, of which .* has none to learn from"):
+        with pytest.raises(InputError, match=r"owl, of which .* has none to learn from"):
             run(few)

@@ -15,7 +15,9 @@ import visbench
 from extract.errors import InputError
 from visbench import results
 from visbench.errors import UsageError
-from visbench.record import run_key
+from visbench.options import make_options
+from visbench.pipeline import Session
+from visbench.record import board_key, run_key
 
 
 def digest_of(folder: Path) -> str:
@@ -300,3 +302,58 @@ def test_recall_at_more_than_there_is_is_said(run, photos):
     result = run(photos, "retrieval", topk=(1, 500))
     assert "recall@500" not in result.metrics
     assert "recall@500" in result.warnings[0]
+
+
+def test_every_setting_that_changes_a_number_is_in_the_keys(run, photos):
+    def key(**options):
+        return run_key(run(photos, **options).record)
+
+    assert key(probe="knn", k=5) != key(probe="knn", k=5, temperature=1.0)
+    assert key(probe="knn", k=(3, 5)) != key(probe="knn", k=(3, 5), temperature=1.0)
+    assert key() != key(probe_settings={"max_steps": 900})
+
+
+def test_one_setting_written_in_two_ways_has_one_key(run, photos):
+    def key(**options):
+        return run_key(run(photos, **options).record)
+
+    assert key(C=[1, 10]) == key(C=[10.0, 1.0, 1.0])
+    assert key(probe="knn", k=(3, 5)) == key(probe="knn", k=[5, 3])
+    assert key(lr=1, epochs=2) == key(lr=1.0, epochs=2.0)
+    assert key(C=1.0) == key(l2=1 / 36)
+
+
+def test_the_size_a_backbone_object_sees_is_the_one_recorded(tiny_backbone, photos):
+    sizes = [visbench.run(tiny_backbone(size), "classification", photos, C=1.0).record for size in (32, 64)]
+    assert [record.image_size for record in sizes] == [32, 64]
+    assert board_key(sizes[0]) != board_key(sizes[1])
+
+
+def test_a_registered_backbone_with_a_size_of_its_own_says_so(tiny, photos):
+    assert visbench.run(tiny, "classification", photos, C=1.0).record.image_size == 32
+
+
+@pytest.mark.parametrize(
+    "options", [{"image_size": 64}, {"checkpoint": "a.pth"}, {"pretrained": False}, {"precision": "bf16"}]
+)
+def test_what_a_finished_backbone_cannot_heed_is_refused(run, photos, options):
+    with pytest.raises(UsageError, match=f"{next(iter(options))} would change nothing"):
+        run(photos, **options)
+
+
+def test_random_weights_are_a_control(photos):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        record = visbench.run(
+            "timm:test_vit", "classification", photos, C=1.0, image_size=32, pretrained=False
+        ).record
+    assert record.control == "random weights"
+
+
+def test_standardisation_is_a_setting_of_the_probes_that_have_it(run, photos, tiny_backbone):
+    session = Session("classification", photos, make_options(standardize=False, k=3))
+    scaled, votes = (each.record for each in session.run([tiny_backbone()], ["logistic", "knn"]))
+    assert scaled.task_params["standardize"] is False
+    assert votes.probe == "knn"
+    with pytest.raises(UsageError, match="knn has no setting standardize; it is a setting of logistic and"):
+        run(photos, probe="knn", standardize=False)

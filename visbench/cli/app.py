@@ -106,7 +106,10 @@ def _sentence(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, USER_ERRORS):
         return str(error), 2
     if isinstance(error, MemoryError) or "allocate memory" in str(error):  # as PyTorch says it
-        return "there is not enough memory for this; a smaller --image-size, --batch-size or --limit needs less", 2
+        return (
+            "there is not enough memory for this; a smaller --image-size, --batch-size or --limit needs less",
+            2,
+        )
     if isinstance(error, OSError) and error.strerror:  # a full disk, a folder without permission
         return ": ".join(str(part) for part in (error.filename, error.strerror) if part), 1
     return None
@@ -141,5 +144,5 @@ def _plain_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
-        warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # Pillow's limit; ours is --max-pixels
+        warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # Pillow's: we have our own
         yield
