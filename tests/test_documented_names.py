@@ -106,8 +106,12 @@ def test_options_of_the_command_line(photos, mine):
     from extract.backbones.registry import REGISTERED
 
     visbench.register_backbone("ours")(lambda **options: mine)
-    words = "--split val --train-split train --limit 4 --batch-size 4 --train-batch-size 4 --seed 1 --device cpu"
-    words += " --cache store --results r.jsonl --notes n --json --quiet --pooling mean --standardize --epochs 2"
+    words = (
+        "--split val --train-split train --limit 4 --batch-size 4 --train-batch-size 4 --seed 1 --device cpu"
+    )
+    words += (
+        " --cache store --results r.jsonl --notes n --json --quiet --pooling mean --standardize --epochs 2"
+    )
     words += " --lr 0.1 --weight-decay 0 --image-size 32"
     try:
         done = CliRunner().invoke(

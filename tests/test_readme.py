@@ -17,7 +17,9 @@ from visbench.cli.app import app
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
-COMMANDS = [line[2:] for kind, text in BLOCKS if kind == "console" for line in text.splitlines() if line[:1] == "$"]
+COMMANDS = [
+    line[2:] for kind, text in BLOCKS if kind == "console" for line in text.splitlines() if line[:1] == "$"
+]
 PROGRAMS = [text for kind, text in BLOCKS if kind == "python"]
 
 

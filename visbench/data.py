@@ -46,7 +46,7 @@ class RunData:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of content and labels of every role; names of files and folders are not in it."""
+        """A digest of content and labels of every role, in order; names of files and folders are not in it."""
         parts = {
             role: [self.ids[role].tobytes().hex(), _labels(images)] for role, images in self.sets.items()
         }

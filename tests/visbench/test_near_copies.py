@@ -34,7 +34,7 @@ def test_a_picture_saved_again_is_warned_of(monkeypatch):
     monkeypatch.setattr(demo, "COUNTS", {"train": 2, "test": 1})
     data = demo.crops()
     again = io.BytesIO()
-    Image.fromarray(data["train"][0][4]).save(again, "JPEG", quality=60)
+    Image.fromarray(data["train"][0][4]).save(again, "JPEG", quality=90)
     data["test"][0].append(again.getvalue())
     data["test"][1].append(data["train"][1][4])
     result = visbench.run("efficientnet_lite0", "classification", data, C=1.0)

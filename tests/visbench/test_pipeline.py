@@ -204,8 +204,10 @@ def test_arrays_datasets_and_files_of_the_same_images_score_the_same(run, photos
 
 def test_a_table_gives_the_same_as_its_folders(run, photos, tmp_path):
     rows = ["path,label,split"]
-    for path in sorted(photos.rglob("*.png")):
-        rows.append(f"{path.relative_to(tmp_path)},{path.parent.name},{path.parent.parent.name}")
+    rows += [
+        f"{p.relative_to(tmp_path)},{p.parent.name},{p.parent.parent.name}"
+        for p in sorted(photos.rglob("*.png"))
+    ]
     table = tmp_path / "photos.csv"
     table.write_text("\n".join(rows))
     assert run(table, C=1.0).metrics == run(photos, C=1.0).metrics

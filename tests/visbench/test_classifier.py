@@ -9,7 +9,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.preprocessing import StandardScaler
 
 from visbench.api import get_probe
-from visbench.classification import ClassificationProbe, _best, _beyond
+from visbench.classifier import ClassificationProbe, _best, _beyond
 from visbench.errors import UsageError
 
 
