@@ -39,4 +39,4 @@ def test_a_picture_saved_again_is_warned_of(monkeypatch):
     data["test"][1].append(data["train"][1][4])
     result = visbench.run("efficientnet_lite0", "classification", data, C=1.0)
     assert result.record.context["near_duplicates"] == 1
-    assert any("image 15 looks like a copy of image 4," in text for text in result.warnings)
+    assert any("test: image 15 looks like a copy of train: image 4," in text for text in result.warnings)
