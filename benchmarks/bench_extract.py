@@ -154,7 +154,9 @@ def main() -> None:
                 wall, rows, used = ours(backbone, images)
                 plain_wall, plain_rows, plain_used = plain(backbone, images)
                 rounds.append((wall, wall / ((decode + forward) / cores), plain_wall / wall, decode, forward))
-            wall, overlap, faster, decode, forward = (statistics.median(column) for column in zip(*rounds, strict=True))
+            wall, overlap, faster, decode, forward = (
+                statistics.median(column) for column in zip(*rounds, strict=True)
+            )
             cosine = np.sum(rows * plain_rows, 1) / (
                 np.linalg.norm(rows.astype(np.float32), axis=1) * np.linalg.norm(plain_rows, axis=1)
             )

@@ -18,7 +18,7 @@ from extract.transforms import grey_picture
 
 CPU_BATCH = 16
 GPU_BATCH = 128
-REUSED_BYTES = 20 * 2**20  # the C library hands larger blocks back at once: each would be faulted in anew
+REUSED_BYTES = 10 * 2**20  # the C library hands larger blocks back at once: each would be faulted in anew
 
 
 @contextmanager

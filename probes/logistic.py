@@ -88,12 +88,17 @@ def path(
     mask: Bool[np.ndarray | Array, " _n"] | None = None,
     max_steps: int = 2000,
     tol: float = 3e-6,
+    saturated: float = 0.0,
 ) -> Fit:
     """Solve all `l2s`, in any order: from the strongest to the weakest, in groups of neighbours.
 
     Each group is one wide computation that starts where the one before it ended. Groups are of 16 settings at
     few classes down to 1 at many, so memory does not grow with the number of settings, and one program serves
     every list of values. Rows are padded to one of 16 sizes an octave, so it mostly serves another n as well.
+
+    Once a group ends with a training loss below `saturated` times log(c), there is nothing left to gain on these
+    rows: weaker settings get its last solution, with 0 `steps`. (glmnet ends its paths by the same rule, at
+    0.001: Friedman, Hastie & Tibshirani, J. Stat. Softw. 2010.)
     """
     features, l2s = checks.check_features(features), checks.check_positive(l2s, "l2s")
     mask = checks.check_mask(mask, len(features))
@@ -111,10 +116,19 @@ def path(
     for first in range(0, len(order), group):
         chosen = order[first : first + group]
         chosen = np.pad(chosen, (0, group - len(chosen)), mode="edge")
-        found, start = _solve_group(problem, start, l2s[chosen], tol, max_steps=max_steps)
+        found, start, loss = _solve_group(problem, start, l2s[chosen], tol, max_steps=max_steps)
         fits.append(found)
+        if float(loss) < saturated * np.log(num_classes):
+            fits += [_repeated(found)] * -(-(len(order) - first - group) // group)
+            break
     unsorted = np.argsort(order)
     return Fit(*(jnp.asarray(np.concatenate(leaf)[unsorted]) for leaf in zip(*fits, strict=True)))
+
+
+def _repeated(group: Fit) -> Fit:
+    """The last solution of a group in every place of another, solved in no step."""
+    last = Fit(*(jnp.broadcast_to(leaf[-1:], leaf.shape) for leaf in group))
+    return last._replace(steps=jnp.zeros_like(last.steps))
 
 
 def _group_size(num_classes: int, settings: int) -> int:
@@ -232,8 +246,10 @@ def _prepare(features: Array, labels: Array, mask: Array, *, num_classes: int) -
 @partial(jax.jit, static_argnames="max_steps")
 def _solve_group(
     problem: _Problem, start: Array, l2s: Array, tol: Array, *, max_steps: int
-) -> tuple[Fit, Array]:
-    """All `l2s` from one start, side by side; also where the last of them ended."""
+) -> tuple[Fit, Array, Array]:
+    """All `l2s` from one start, side by side; where the last of them ended, and its training loss."""
     spread = _spread(problem, start)
     found = jax.vmap(lambda l2: _solve(problem, start, l2, spread, max_steps, tol))(l2s)
-    return jax.vmap(partial(_restore, problem))(found), found.point[-1]
+    end = found.point[-1]
+    loss = found.value[-1] - l2s[-1] * jnp.vdot(problem.penalised * end, end) / 2
+    return jax.vmap(partial(_restore, problem))(found), end, loss

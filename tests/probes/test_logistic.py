@@ -180,6 +180,21 @@ def test_the_unit_of_standardised_features_does_not_matter(mixture):
     np.testing.assert_allclose(logits[2], logits[1], atol=2e-3)
 
 
+def test_a_saturated_path_ends_early_and_an_unsaturated_one_does_not(mixture):
+    features, labels = mixture(60, 40, 3, apart=3.0)  # separable: the loss goes to zero with l2
+    l2s = np.logspace(-1, -8, 32)
+    whole = logistic.path(features, labels, l2s, num_classes=3)
+    ended = logistic.path(features, labels, l2s, num_classes=3, saturated=1e-3)
+    solved = np.asarray(ended.steps) > 0
+    assert (np.asarray(whole.steps) > 0).all()
+    assert solved[:16].all()
+    assert not solved[16:].any()
+    np.testing.assert_array_equal(ended.weight[:16], whole.weight[:16])
+    np.testing.assert_array_equal(ended.weight[16:], np.broadcast_to(ended.weight[15], (16, 40, 3)))
+    noisy = logistic.path(features[:, :2], np.arange(60) % 3, l2s, num_classes=3, saturated=1e-3)
+    assert (np.asarray(noisy.steps) > 0).all()
+
+
 def test_bad_input_is_refused(mixture):
     features, labels = mixture(20, 3, 2)
     with pytest.raises(InputError, match="num_classes is 1"):

@@ -113,6 +113,16 @@ def test_a_best_setting_at_the_edge_is_said_and_widened():
     assert max(wide.selection["scores"]) > max(narrow.selection["scores"])
 
 
+def test_choosing_loosely_chooses_the_same(monkeypatch):
+    x, y = blobs(count=400, dims=60)
+    val = blobs(count=400, dims=60, seed=1)
+    loose = ClassificationProbe().fit(x, y, val=val)
+    monkeypatch.setattr("visbench.solvers.CHOOSING", {"tol": 3e-6})
+    strict = ClassificationProbe().fit(x, y, val=val)
+    np.testing.assert_allclose(loose.selection["scores"], strict.selection["scores"], atol=0.01)
+    assert loose.hyperparameters == strict.hyperparameters
+
+
 def test_a_plateau_is_not_walked_along():
     x, y = blobs(spread=1.0)
     probe = ClassificationProbe(C=(1e-7, 1e-6, 1e-5), widen=True).fit(x, y)
