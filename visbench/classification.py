@@ -14,7 +14,8 @@ from visbench.near_copies import near_copies
 from visbench.options import Options
 from visbench.outcome import Outcome, Rows
 from visbench.selection import HOLDOUT, holdout
-from visbench.solvers import Setting, make_solver, settings_of
+from visbench.settings import make_solver, settings_of
+from visbench.solvers import Setting
 
 
 class Classification:

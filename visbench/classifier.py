@@ -14,7 +14,8 @@ from visbench.errors import UsageError
 from visbench.outcome import Outcome, Rows
 from visbench.scoring import quick, score
 from visbench.selection import content_ids, holdout
-from visbench.solvers import Fits, Setting, make_solver
+from visbench.settings import make_solver
+from visbench.solvers import Fits, Setting
 
 WIDENINGS = 3  # how often a grid may grow before its edge is accepted
 
