@@ -41,7 +41,7 @@ def pictures(folder: Path, count: int, classes: int = 10) -> Path:
     means = rng.integers(60, 196, (classes, 8, 8, 3))
     for number in range(count):
         label = number % classes
-        where = folder / ("test" if number % 5 == 0 else "train") / f"class{label}"
+        where = folder / ("test" if number // classes % 5 == 0 else "train") / f"class{label}"
         where.mkdir(parents=True, exist_ok=True)
         pixels = np.clip(means[label] + rng.normal(0, 60, (8, 8, 3)), 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(where / f"{number:05}.png")
