@@ -25,7 +25,7 @@ COUNTS = {"train": 28, "test": 12}  # crops of each picture
 PICTURES = {
     "skimage/data": [
         *("astronaut.png", "brick.png", "chelsea.png", "coffee.png", "coins.png", "grass.png", "gravel.png"),
-        *("hubble_deep_field.jpg", "ihc.png", "moon.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"),
+        *("hubble_deep_field.jpg", "ihc.png", "moon.png", "motorcycle_left.png", "page.png", "rocket.jpg"),
     ],
     "sklearn/datasets/images": ["china.jpg", "flower.jpg"],
 }
