@@ -36,6 +36,11 @@ class Plan:
         return int(self.missing.sum())
 
     @property
+    def cached(self) -> int:
+        """Images, each picture counted once, that need no forward pass."""
+        return len(np.unique(as_void(self.ids))) - self.passes
+
+    @property
     def missing(self) -> np.ndarray:
         """(n,) bool: the images that must go through the backbone."""
         return np.asarray(np.any(list(self.lacking.values()), axis=0))

@@ -148,7 +148,7 @@ def ensure(
 ) -> tuple[Plan, Spent]:
     """See that every row of `taps` is stored, extracting what is missing in one pass."""
     plan = planning.make(source.spec, taps, ids, store=store, dtype=options.dtype)
-    spent = Spent(cached=len(np.unique(planning.as_void(ids))) - plan.passes)
+    spent = Spent(cached=plan.cached)
     if not plan.passes:
         return plan, spent
     if not options.extract:

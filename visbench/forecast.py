@@ -55,8 +55,7 @@ def features_forecast(
 
 
 def _passes(plan: Plan) -> str:
-    distinct = len(np.unique(planning.as_void(plan.ids)))
-    return f"{len(plan.ids):,} images: {plan.passes:,} forward passes, {distinct - plan.passes:,} cached"
+    return f"{len(plan.ids):,} images: {plan.passes:,} forward passes, {plan.cached:,} cached"
 
 
 def _time(source: features.Source, plan: Plan, options: Options, memo: Memo) -> str:
