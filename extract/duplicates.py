@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from extract.ids import as_bytes
+
 
 class Duplicate(NamedTuple):
     """An image of `split_b` that is in `split_a` too."""
@@ -30,9 +32,9 @@ def between(ids: Mapping[str, np.ndarray], names: Mapping[str, Sequence[str]]) -
     found = []
     for a, b in combinations(ids, 2):
         first: dict[bytes, int] = {}
-        for position, row in enumerate(_whole(ids[a])):
+        for position, row in enumerate(as_bytes(ids[a])):
             first.setdefault(row, position)
-        for position, row in enumerate(_whole(ids[b])):
+        for position, row in enumerate(as_bytes(ids[b])):
             if row in first:
                 found.append(Duplicate(a, names[a][first[row]], b, names[b][position]))
     return found
@@ -40,15 +42,10 @@ def between(ids: Mapping[str, np.ndarray], names: Mapping[str, Sequence[str]]) -
 
 def within(ids: np.ndarray) -> int:
     """How many images repeat an earlier one of the same split."""
-    return len(ids) - len(set(_whole(ids)))
+    return len(ids) - len(set(as_bytes(ids)))
 
 
 def shared(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
     """(n,) bool: the rows of `ids` that occur in `others`, to score a test split without them."""
-    known = set(_whole(others))
-    return np.array([row in known for row in _whole(ids)], dtype=bool)
-
-
-def _whole(ids: np.ndarray) -> list[bytes]:
-    rows: list[bytes] = np.ascontiguousarray(ids).view("V16").ravel().tolist()
-    return rows
+    known = set(as_bytes(others))
+    return np.array([row in known for row in as_bytes(ids)], dtype=bool)

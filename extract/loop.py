@@ -31,6 +31,7 @@ from extract.reading import WAY_OUT, Batch, Reader
 from extract.shares import share
 from extract.store import PartWriter, RefusedRowError, Store
 from extract.taps import Tap
+from extract.wording import counted
 
 AHEAD = 2  # batches under way beyond those at work
 
@@ -78,7 +79,7 @@ def extract(
     if ids is None:
         ids = memo.row_ids(images.sources, unreadable=failed)
     if on_bad == "skip":
-        failed |= _remembered(ids, memo, policy)
+        failed |= memo.remarks("unreadable", ids, policy)
     elif failed:
         position, reason = next(iter(failed.items()))
         raise UnreadableImageError(images.names[position], f"{reason}; {WAY_OUT}")
@@ -109,9 +110,12 @@ def extract(
             for position, error in batch.unreadable.items():
                 result.unreadable |= {images.names[twin]: error.reason for twin in _twins(ids, position)}
                 if error.lasting:
-                    memo.remember_unreadable(ids[position].tobytes(), policy, error.reason)
+                    memo.remark("unreadable", policy, {ids[position].tobytes(): error.reason})
+            memo.remark(
+                "converted", policy, {ids[each].tobytes(): kind for each, kind in batch.converted.items()}
+            )
             result.computed += len(batch.positions)
-            result.converted += batch.converted
+            result.converted.update(batch.converted.values())
             if progress is not None:
                 progress(len(batch.positions) + len(batch.unreadable))
     result.seconds = time.monotonic() - began
@@ -124,19 +128,10 @@ def _check(images: ImageSet, ids: np.ndarray | None, on_bad: str, **counts: int 
     if on_bad not in ("refuse", "skip"):
         raise InputError(f'on_bad is "{on_bad}"; an unreadable image can be met with refuse or skip')
     if ids is not None and len(ids) != len(images):
-        raise InputError(f"there are {len(ids)} ids for {len(images)} images; each image has one")
+        raise InputError(f"{counted(len(ids), 'id')} for {counted(len(images), 'image')}; each image has one")
     for name, count in counts.items():
         if count is not None and count < 1:
             raise InputError(f"{name} is {count}; it must be at least 1")
-
-
-def _remembered(ids: np.ndarray, memo: Memo, policy: str) -> dict[int, str]:
-    """Position → reason of the images that could not be decoded in an earlier run."""
-    known = memo.unreadable(ids, policy)
-    if not known:
-        return {}
-    found = ((position, known.get(row.tobytes())) for position, row in enumerate(ids))
-    return {position: reason for position, reason in found if reason is not None}
 
 
 def _todo(plan: Plan, failed: Mapping[int, str], shard: tuple[int, int] | None) -> np.ndarray:
@@ -188,7 +183,7 @@ def _features(
         return {tap: rows.float().cpu().numpy() for tap, rows in features.items()}
     except torch.OutOfMemoryError as error:
         raise InputError(
-            f"{device} has no room for {len(pixels)} images at once; take fewer with --batch-size"
+            f"{device} has no room for {counted(len(pixels), 'image')} at once; take fewer with --batch-size"
         ) from error
 
 

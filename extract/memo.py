@@ -2,7 +2,7 @@
 
 The row id of a file (a digest of its bytes) by its path and stat, so that an unchanged file is not read
 again; answers to requests, such as the identity of a backbone, so that torch need not be imported; and which
-images could not be decoded.  All of it can be computed anew: a damaged memo is set aside, one that cannot be
+images could not be decoded, or were converted on reading.  All of it can be computed anew: a damaged memo is set aside, one that cannot be
 written lives in memory.  Threads may share a `Memo`, processes the file.
 """
 
@@ -16,29 +16,30 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import platformdirs
 
 from extract.datasets.base import Sources
 from extract.errors import UnreadableImageError
+from extract.ids import ID_BYTES, as_bytes
 from extract.images import Source, content_bytes
 
-ID_BYTES = 16
 SETTLED_NS = 2_000_000_000  # file clocks tick coarsely: a younger file may yet change under the same stat
 _BATCH = 900  # values a query: older SQLites take 999
 _BLOCK = 1024  # files hashed between two commits: what an interruption can lose
 
 T = TypeVar("T")
+Remark: TypeAlias = Literal["unreadable", "converted"]
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS files (path BLOB PRIMARY KEY, stat BLOB, id BLOB) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS answers (kind TEXT, key TEXT, value TEXT, PRIMARY KEY (kind, key));
-    CREATE TABLE IF NOT EXISTS unreadable (policy TEXT, id BLOB, reason TEXT, PRIMARY KEY (policy, id));
+    CREATE TABLE IF NOT EXISTS remarks (what TEXT, policy TEXT, id BLOB, said TEXT, PRIMARY KEY (what, policy, id));
 """
 
 
@@ -104,15 +105,17 @@ class Memo:
         """Keep a JSON value under `kind` and `key`, in place of an earlier one."""
         self._write("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", [(kind, key, json.dumps(value))])
 
-    def unreadable(self, ids: np.ndarray, policy: str) -> dict[bytes, str]:
-        """Those of `ids` that could not be decoded under a decoding policy, each with its reason."""
-        bad = dict(self._read("SELECT id, reason FROM unreadable WHERE policy = ?", (policy,)))
-        wanted = set(np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel().tolist()) if bad else set()
-        return {row_id: reason for row_id, reason in bad.items() if row_id in wanted}
+    def remarks(self, what: Remark, ids: np.ndarray, policy: str) -> dict[int, str]:
+        """Position → what was said of those of `ids` that were remarkable under a decoding policy."""
+        query = "SELECT id, said FROM remarks WHERE what = ? AND policy = ?"
+        known = dict(self._read(query, (what, policy)))
+        rows = as_bytes(ids) if known else []
+        return {position: known[row_id] for position, row_id in enumerate(rows) if row_id in known}
 
-    def remember_unreadable(self, row_id: bytes, policy: str, reason: str) -> None:
-        """Keep that an image cannot be decoded under `policy`, so that no later run tries again."""
-        self._write("INSERT OR REPLACE INTO unreadable VALUES (?, ?, ?)", [(policy, row_id, reason)])
+    def remark(self, what: Remark, policy: str, said: Mapping[bytes, str]) -> None:
+        """Keep why images (by id) are unreadable, so that no later run tries again, or what they were converted from."""
+        rows = [(what, policy, row_id, each) for row_id, each in said.items()]
+        self._write("INSERT OR REPLACE INTO remarks VALUES (?, ?, ?, ?)", rows)
 
     def close(self) -> None:
         """Let go of the file."""

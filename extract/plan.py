@@ -12,12 +12,14 @@ from math import prod
 import numpy as np
 
 from extract import taps as tap_names
+from extract.ids import ID_BYTES as ID_BYTES
+from extract.ids import keys
 from extract.spec import BackboneSpec, Identity, identity
 from extract.store import Store
 from extract.taps import Tap
 
+as_void = keys
 _ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
-ID_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Plan:
     @property
     def cached(self) -> int:
         """Images, each picture counted once, that need no forward pass."""
-        return len(np.unique(as_void(self.ids))) - self.passes
+        return len(np.unique(keys(self.ids))) - self.passes
 
     @property
     def missing(self) -> np.ndarray:
@@ -67,11 +69,6 @@ def make(
     resolved = dict.fromkeys(tap_names.resolve(tap, spec) for tap in tap_names.parse_many(taps))
     identities = {tap: identity(spec, tap, dtype) for tap in resolved}
     first = np.zeros(len(ids), dtype=bool)
-    first[np.unique(as_void(ids), return_index=True)[1]] = True
+    first[np.unique(keys(ids), return_index=True)[1]] = True
     lacking = {tap: first & ~store.present(which.digest, ids) for tap, which in identities.items()}
     return Plan(spec, dtype, ids, identities, lacking)
-
-
-def as_void(ids: np.ndarray) -> np.ndarray:
-    """(n, 16) bytes as n opaque values that compare and sort whole."""
-    return np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()

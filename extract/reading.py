@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import CancelledError
 from threading import Event
@@ -24,7 +23,7 @@ class Batch(NamedTuple):
     positions: list[int]  # of those that could be read
     pixels: torch.Tensor | None  # (b, 3, s, s) as placed; None where none could be read
     unreadable: dict[int, UnreadableImageError]  # the others
-    converted: Counter[str]  # kind of conversion → images
+    converted: dict[int, str]  # position → kind of conversion
 
 
 class Reader:
@@ -53,7 +52,7 @@ class Reader:
         kept: list[int] = []
         placed: list[torch.Tensor] = []
         unreadable: dict[int, UnreadableImageError] = {}
-        converted: Counter[str] = Counter()
+        converted: dict[int, str] = {}
         for position in map(int, positions):
             self.check()
             try:
@@ -67,7 +66,7 @@ class Reader:
             kept.append(position)
             placed.append(pixels)
             if conversion is not None:
-                converted[conversion] += 1
+                converted[position] = conversion
         return Batch(kept, torch.stack(placed) if placed else None, unreadable, converted)
 
     def _read(self, position: int) -> tuple[torch.Tensor, str | None]:

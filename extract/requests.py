@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import metadata
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from extract.aliases import ALIASES, PACKAGES
 from extract.errors import InputError
 from extract.spec import READING, digest_json
+from extract.wording import counted
 
 PRECISIONS = ("float32", "bf16")
 _DISTRIBUTIONS = {
@@ -23,6 +25,10 @@ _DISTRIBUTIONS = {
 }
 LIBRARIES = tuple(_DISTRIBUTIONS)
 """What may stand before the colon of a name."""
+CONTROLS_HEED = ("image_size", "crop_pct")
+"""Options that mean something to a control, which has neither weights nor tokens."""
+WEIGHTS = ("checkpoint", "revision")
+"""Options that say which weights."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +70,33 @@ class Request:
             )
         if self.revision is not None and self.checkpoint is not None:
             raise InputError("a revision is of weights on a hub, and a checkpoint was given; leave one out")
+        if not self.pretrained and any(getattr(self, option) is not None for option in WEIGHTS):
+            raise InputError(
+                "random weights were asked for, and a checkpoint or a revision of weights too; leave one out"
+            )
+        idle = [option for option in self.changed() if option not in CONTROLS_HEED]
+        if self.library == "control" and idle:
+            raise InputError(
+                f"{self.name} is a control without weights or tokens, so {', '.join(idle)} would change nothing; "
+                "leave it out, or name the backbone that it is for"
+            )
         for option in ("mean", "std"):
             values = getattr(self, option)
             if values is not None:
                 if len(values) != 3:
                     raise InputError(
-                        f"{option} has {len(values)} values; it takes three, for red, green and blue"
+                        f"{option} has {counted(len(values), 'value')}; it takes three, for red, green and blue"
                     )
                 if not all(map(isfinite, values)):
                     raise InputError(f"{option} is {tuple(values)}; all three have to be finite")
                 object.__setattr__(self, option, tuple(map(float, values)))
         if self.checkpoint is not None:
             object.__setattr__(self, "checkpoint", os.fspath(self.checkpoint))
+
+    def changed(self) -> dict[str, Any]:
+        """The options that are not at their default."""
+        options = [each for each in fields(self) if each.name != "name"]
+        return {each.name: value for each in options if (value := getattr(self, each.name)) != each.default}
 
     @property
     def alias(self) -> str | None:
@@ -85,8 +106,7 @@ class Request:
     @property
     def library(self) -> str | None:
         """What stands before the colon of the full name; None for a registered name or an unknown one."""
-        before, colon, _ = ALIASES.get(self.name, self.name).partition(":")
-        return before if colon and before in LIBRARIES else None
+        return library_of(self.name)
 
     @property
     def model(self) -> str:
@@ -108,6 +128,12 @@ class Request:
                 "stat": None if self.checkpoint is None else _stat(self.checkpoint),
             }
         )
+
+
+def library_of(name: str) -> str | None:
+    """What loads the backbone of that name."""
+    before, colon, _ = ALIASES.get(name, name).partition(":")
+    return before if colon and before in LIBRARIES else None
 
 
 @cache

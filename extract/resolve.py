@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from extract import controls
 from extract.aliases import FAMILIES, PACKAGES
 from extract.requests import Request, version
 from extract.spec import BackboneSpec
@@ -26,6 +27,8 @@ def resolve(request: Request | str, memo: Remembers) -> BackboneSpec:
     Registered names are loaded each time: their code is the user's and may have changed.
     """
     request = Request(request) if isinstance(request, str) else request
+    if request.library == "control":
+        return controls.pixels(request)
     if request.library is None or _registered(request.name):
         return _load(request)
     known = memo.recall(_KIND, request.key())

@@ -90,10 +90,12 @@ def resolve_layers(layers: Sequence[int], spec: BackboneSpec) -> tuple[int, ...]
     last = spec.num_layers - 1
     for layer in layers:
         if not -spec.num_layers <= layer <= last:
-            raise InputError(
-                f"{spec.name} has no layer {layer}; its {spec.num_layers} layers are 0 … {last}, or "
-                f"-{spec.num_layers} … -1 from the end"
+            there = (
+                f"its {spec.num_layers} layers are 0 … {last}, or -{spec.num_layers} … -1 from the end"
+                if last
+                else "its only layer is 0, or -1 from the end"
             )
+            raise InputError(f"{spec.name} has no layer {layer}; {there}")
     resolved = tuple(layer % spec.num_layers for layer in layers)
     if any(after <= before for before, after in pairwise(resolved)):
         raise InputError(

@@ -122,14 +122,19 @@ class CallableTransform:
 
     @classmethod
     def of(cls, preprocess: Callable[[Image.Image], Any], *, name: str | None = None) -> CallableTransform:
-        """Try `preprocess` on a grey picture, and find what tells it from others."""
+        """Try `preprocess` on a picture, and find what tells it from others."""
         token = f"named {name}" if name else code_token(preprocess)
         if token is None:
             raise InputError(
                 "the preprocess holds state that cannot be compared, so its features could be taken for "
                 "another's; give it a name of its own with preprocess_name="
             )
-        placed = _checked(preprocess(Image.fromarray(grey_picture())))
+        placed, again = (_checked(preprocess(Image.fromarray(noise_picture(0)))) for _ in range(2))
+        if placed.shape == again.shape and not (placed == again).all():
+            raise InputError(
+                "the preprocess gives something else each time for the same image; random crops and flips are for "
+                "training, so give the one that the model is evaluated with"
+            )
         return cls(preprocess, token, tuple(placed.shape))
 
     def describe(self) -> dict[str, Any]:
@@ -174,6 +179,11 @@ def for_request(
 def grey_picture(side: int = 256) -> np.ndarray:
     """A plain picture to try a transform on."""
     return np.full((side, side, 3), 127, np.uint8)
+
+
+def noise_picture(seed: int, side: int = 256) -> np.ndarray:
+    """A picture in which no two places look alike."""
+    return np.random.default_rng(seed).integers(0, 256, (side, side, 3), np.uint8)
 
 
 def _middle(pixels: np.ndarray) -> np.ndarray:

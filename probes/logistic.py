@@ -6,7 +6,7 @@ bias, a column of ones), where the Hessian is nearly diagonal: h * covariance + 
 p * (1 - p) at the start. Böhning (Ann. Inst. Stat. Math. 1992) bounds h by 1/2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ from probes.eigenbasis import eigenbasis
 from probes.minimise import Minimum, minimise
 from probes.scaling import raised
 
-__all__ = ["C_from_l2", "Fit", "Hparams", "fit", "l2_from_C", "path", "predict", "score"]
+__all__ = ["C_from_l2", "Fit", "Hparams", "fit", "groups", "l2_from_C", "path", "predict", "score"]
 
 Number = float | Array
 Sweep = TypeVar("Sweep", float, np.ndarray, Array)
@@ -90,7 +90,34 @@ def path(
     tol: float = 3e-6,
     saturated: float = 0.0,
 ) -> Fit:
-    """Solve all `l2s`, in any order: from the strongest to the weakest, in groups of neighbours.
+    """Solve all `l2s`, in any order: what `groups` yields, together and in their order."""
+    found = groups(
+        features,
+        labels,
+        l2s,
+        num_classes=num_classes,
+        mask=mask,
+        max_steps=max_steps,
+        tol=tol,
+        saturated=saturated,
+    )
+    indices, fits = zip(*found, strict=True)
+    order = np.argsort(np.concatenate(indices))
+    return Fit(*(jnp.asarray(np.concatenate(leaf)[order]) for leaf in zip(*fits, strict=True)))
+
+
+def groups(
+    features: Num[np.ndarray | Array, "n d"],
+    labels: Int[np.ndarray | Array, " _n"],
+    l2s: Sequence[float | int] | Num[np.ndarray | Array, " s"],
+    *,
+    num_classes: int,
+    mask: Bool[np.ndarray | Array, " _n"] | None = None,
+    max_steps: int = 2000,
+    tol: float = 3e-6,
+    saturated: float = 0.0,
+) -> Iterator[tuple[Int[np.ndarray, " g"], Fit]]:
+    """Solve `l2s` from the strongest to the weakest in groups of neighbours; which ones, and their fits.
 
     Each group is one wide computation that starts where the one before it ended. Groups are of 16 settings at
     few classes down to 1 at many, so memory does not grow with the number of settings, and one program serves
@@ -110,25 +137,29 @@ def path(
     rows = (shapes.pad(array, size) for array in (features, labels, mask))
     problem = _prepare(*rows, num_classes=num_classes)
 
-    start, fits = jnp.zeros_like(problem.gradient), []
+    start = jnp.zeros_like(problem.gradient)
     order = np.argsort(-l2s, kind="stable")
-    group = _group_size(num_classes, len(l2s))
-    for first in range(0, len(order), group):
-        chosen = order[first : first + group]
-        chosen = np.pad(chosen, (0, group - len(chosen)), mode="edge")
-        found, start, loss = _solve_group(problem, start, l2s[chosen], tol, max_steps=max_steps)
-        fits.append(found)
-        if float(loss) < saturated * np.log(num_classes):
-            fits += [_repeated(found)] * -(-(len(order) - first - group) // group)
-            break
-    unsorted = np.argsort(order)
-    return Fit(*(jnp.asarray(np.concatenate(leaf)[unsorted]) for leaf in zip(*fits, strict=True)))
+    size = _group_size(num_classes, len(l2s))
+    for first in range(0, len(order), size):
+        chosen = order[first : first + size]
+        padded = np.pad(chosen, (0, size - len(chosen)), mode="edge")
+        found, start, loss = _solve_group(problem, start, l2s[padded], tol, max_steps=max_steps)
+        yield chosen, _first(found, len(chosen))
+        rest = order[first + size :]
+        if len(rest) and float(loss) < saturated * np.log(num_classes):
+            yield rest, _repeated(found, len(rest))
+            return
 
 
-def _repeated(group: Fit) -> Fit:
-    """The last solution of a group in every place of another, solved in no step."""
-    last = Fit(*(jnp.broadcast_to(leaf[-1:], leaf.shape) for leaf in group))
-    return last._replace(steps=jnp.zeros_like(last.steps))
+def _first(fits: Fit, count: int) -> Fit:
+    first: Fit = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], fits)
+    return first
+
+
+def _repeated(fits: Fit, count: int) -> Fit:
+    """The last of `fits`, `count` times, solved in no step."""
+    last: Fit = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[-1:], count, axis=0), fits)
+    return last._replace(steps=0 * last.steps)
 
 
 def _group_size(num_classes: int, settings: int) -> int:

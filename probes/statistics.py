@@ -1,12 +1,11 @@
 """How far a score can be trusted.  Axes: n samples, s statistics of a sample, B resamples, c classes.
 
-All draws come from numpy's PCG64 in an order that no chunk size changes, and samples are sorted first: an interval
-depends on the samples and the seed, not on the machine or the order of rows. A resample of n samples out of n is a
-multinomial draw over the distinct ones, so where few distinct samples occur (hits and misses, cells of a confusion
-matrix) the cost does not grow with n.
+Samples are sorted before any is drawn: an interval depends on the samples and the seed, not on the machine or the
+order of rows. A resample is a weight a sample, and what is resampled are weighted sums.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -14,9 +13,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from probes.errors import InputError
+from probes.resampling import checked_level, swapped
+from probes.resampling import interval as interval
+from probes.resampling import resampled as resampled
 
-CHUNK = 2**22  # numbers held at once
-INDEX_GAIN = 8  # a drawn index costs about an eighth of a drawn binomial
+FEW = 10  # resamples past 0: with fewer, a share of them says little
 
 
 def wilson(successes: int | float, n: int, level: float = 0.95) -> tuple[float, float]:
@@ -25,7 +26,7 @@ def wilson(successes: int | float, n: int, level: float = 0.95) -> tuple[float, 
         raise InputError(
             f"{successes} successes of {n} make no proportion; wanted n >= 1 and successes from 0 to n"
         )
-    z = NormalDist().inv_cdf((1 + _checked(level)) / 2)
+    z = NormalDist().inv_cdf((1 + checked_level(level)) / 2)
     share = successes / n
     centre = share + z**2 / (2 * n)
     spread = z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5
@@ -54,8 +55,8 @@ def bootstrap(
             raise InputError(f"{len(weights)} weights came for {len(rows)} rows; wanted one each")
         rows = rows * _finite(np.asarray(weights, np.float64), "weights")[:, None]
     distinct, counts = np.unique(rows, axis=0, return_counts=True)
-    draws = (times @ distinct for times in _resampled(counts, resamples, seed))
-    return _interval(np.concatenate([value(sums) for sums in draws]), level)
+    draws = (times @ distinct for times in resampled(counts, resamples, seed))
+    return interval(np.concatenate([value(sums) for sums in draws]), level)
 
 
 def bootstrap_confusion(
@@ -76,7 +77,7 @@ def bootstrap_confusion(
         raise InputError("the confusion matrix is empty; wanted at least one counted row")
     counts = confusion[target, prediction]
     diagonal, values = target == prediction, []
-    for times in _resampled(counts, resamples, seed, room=len(confusion)):
+    for times in resampled(counts, resamples, seed, room=len(confusion)):
         sums = [np.zeros((len(times), len(confusion)), np.int64) for _ in range(3)]
         sums[0][:, target[diagonal]] = times[:, diagonal]
         for total, classes in zip(sums[1:], (target, prediction), strict=True):
@@ -84,7 +85,7 @@ def bootstrap_confusion(
             present, first = np.unique(classes[order], return_index=True)
             total[:, present] = np.add.reduceat(times[:, order], first, axis=1)
         values.append(value(*sums))
-    return _interval(np.concatenate(values), level)
+    return interval(np.concatenate(values), level)
 
 
 class Paired(NamedTuple):
@@ -107,13 +108,37 @@ def paired_bootstrap(
     """Compare two scores of the same samples; p is twice the share of resamples on the other side of 0.
 
     It cannot fall below 2 / (resamples + 1): Holm's correction of m comparisons wants well over 40 m resamples.
+    With a and b exchanged, signs turn and p stays.
     """
-    values, counts = np.unique(_differences(a, b), return_counts=True)
-    means = np.concatenate([times @ values for times in _resampled(counts, resamples, seed)]) / counts.sum()
-    low, high = _interval(means, level)
-    beyond = min((means <= 0).sum(), (means >= 0).sum())
-    p = min(1.0, 2 * (int(beyond) + 1) / (resamples + 1))
-    return Paired(float(values @ counts / counts.sum()), float(low), float(high), p)
+    differences = np.sort(_differences(a, b))
+    apart = differences + differences[::-1]  # from their mirror image: all 0 where that is the same
+    sign = -1.0 if next(iter(apart[apart != 0]), 0) < 0 else 1.0
+    values, counts = np.unique(sign * differences, return_counts=True)
+    means = np.concatenate([times @ values for times in resampled(counts, resamples, seed)]) / counts.sum()
+    low, high = sorted(sign * float(end) for end in interval(means, level))
+    return Paired(
+        sign * float(values @ counts / counts.sum()), low, high, _two_sided(means, abs(values).max())
+    )
+
+
+def pairwise_bootstrap(
+    scores: Num[np.ndarray, "n k"] | Bool[np.ndarray, "n k"], *, resamples: int = 1000, seed: int = 0
+) -> Float[np.ndarray, "k k"]:
+    """Two-sided p of no difference of means for every two of k columns, from resamples that all share.
+
+    A share of the resamples cannot tell the small p that Holm's correction of many pairs asks for. Where fewer
+    than ten of them lie past 0, p is the tail of the normal distribution that has their mean and spread, if that
+    is less.
+    """
+    rows = _finite(np.asarray(scores, np.float64), "scores")
+    distinct, counts = np.unique(rows, axis=0, return_counts=True)
+    means = np.concatenate([times @ distinct for times in resampled(counts, resamples, seed)]) / counts.sum()
+    scale, p = abs(means).max(), np.ones((rows.shape[1],) * 2)
+    for first in range(len(p)):
+        for second in range(first):
+            apart = _two_sided(means[:, first] - means[:, second], scale, FEW)
+            p[first, second] = p[second, first] = apart
+    return p
 
 
 def permutation_test(
@@ -130,7 +155,7 @@ def permutation_test(
     sizes, counts = np.unique(np.abs(_differences(a, b)), return_counts=True)
     slack = 1e-12 * (sizes @ counts)  # sums that differ in their rounding only are equal
     observed, extreme = abs(_differences(a, b).sum()) - slack, 0
-    for signs in _swapped(counts, resamples, seed):
+    for signs in swapped(counts, resamples, seed):
         extreme += int((np.abs(signs @ sizes) >= observed).sum())
     return (extreme + 1) / (resamples + 1)
 
@@ -145,48 +170,18 @@ def holm(p_values: Sequence[float] | Float[np.ndarray, " m"]) -> Float[np.ndarra
     return adjusted
 
 
-def _resampled(
-    counts: Int[np.ndarray, " k"], resamples: int, seed: int, room: int = 0
-) -> Iterator[Num[np.ndarray, "B k"]]:
-    """How often each of k distinct samples is drawn, in chunks of resamples."""
-    n, generator = int(counts.sum()), _generator(seed)
-    if len(counts) * INDEX_GAIN < n:
-        for size in _chunks(resamples, max(len(counts), room)):
-            yield generator.multinomial(n, counts / n, size=size)
-        return
-    owner = np.repeat(np.arange(len(counts)), counts)
-    for size in _chunks(resamples, max(n, room)):
-        drawn = owner[generator.integers(0, n, size=(size, n))]
-        drawn += len(counts) * np.arange(size)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=size * len(counts)).reshape(size, len(counts))
+def _two_sided(means: Float[np.ndarray, " B"], scale: float, few: int = 0) -> float:
+    """Twice the share of resamples past 0; where that are less than `few`, the normal tail if it is smaller.
 
-
-def _swapped(counts: Int[np.ndarray, " k"], resamples: int, seed: int) -> Iterator[Num[np.ndarray, "B k"]]:
-    """The sum of as many random signs as each of k distinct samples has copies, in chunks of resamples."""
-    generator = _generator(seed)
-    if counts.max() > 1:
-        for size in _chunks(resamples, len(counts)):
-            yield 2 * generator.binomial(counts, 0.5, size=(size, len(counts))) - counts
-        return
-    words = -(-len(counts) // 32)  # a generator hands out 32 bits at a time
-    for size in _chunks(resamples, 32 * words):
-        bits = np.frombuffer(generator.bytes(4 * words * size), np.uint8).reshape(size, 4 * words)
-        yield 2.0 * np.unpackbits(bits, axis=1, count=len(counts)) - 1
-
-
-def _chunks(resamples: int, width: int) -> Iterator[int]:
-    if resamples < 1:
-        raise InputError(f"resamples is {resamples}; wanted at least 1, usually 1000")
-    size = max(1, CHUNK // width)
-    yield from (min(size, resamples - start) for start in range(0, resamples, size))
-
-
-def _interval(values: np.ndarray, level: float) -> tuple[float, float] | tuple[np.ndarray, np.ndarray]:
-    ends = [(1 - _checked(level)) / 2, (1 + level) / 2]
-    defined = ~np.isnan(values).all(0)
-    low, high = np.nanquantile(np.where(defined, values, 0), ends, axis=0)
-    low, high = np.where(defined, low, np.nan), np.where(defined, high, np.nan)
-    return (float(low), float(high)) if values.ndim == 1 else (low, high)
+    Means that differ from 0 in the rounding of numbers of this scale only are 0.
+    """
+    means = np.where(abs(means) > 1e-12 * scale, means, 0)
+    beyond = min((means <= 0).sum(), (means >= 0).sum())
+    p = min(1.0, 2 * (int(beyond) + 1) / (len(means) + 1))
+    if beyond >= few:
+        return p
+    spread = float(means.std())
+    return min(p, math.erfc(abs(float(means.mean())) / spread / math.sqrt(2)) if spread else 0.0)
 
 
 def _differences(a: np.ndarray, b: np.ndarray) -> Float[np.ndarray, " n"]:
@@ -205,13 +200,3 @@ def _finite(array: np.ndarray, name: str) -> np.ndarray:
             f"{name} are not all finite; leave those samples out, or count them in a column of their own"
         )
     return array
-
-
-def _checked(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; wanted a share between 0 and 1, such as 0.95")
-    return level
-
-
-def _generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(seed))

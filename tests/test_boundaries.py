@@ -17,7 +17,7 @@ HEAVY = {"torch", "jax", "torchvision", "timm", "open_clip"}
 
 
 def loaded_after(code: str) -> set[str]:
-    ask = f"import sys; {code}; print('\\n'.join(sys.modules))"
+    ask = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -51,8 +51,21 @@ def test_extract_knows_no_jax():
     assert not {"jax", "probes", "visbench"} & loaded_after("import extract.loop, extract.backbones")
 
 
+CALLS = """
+import visbench
+from click.testing import CliRunner
+from visbench.cli.app import app
+for name, options in (("pixels", {}), ("timm:test_vit", {"image_size": 32, "pretrained": False})):
+    visbench.run(name, "retrieval", "data", **options)
+    visbench.run(name, "classification", "data", C=1.0, **options)
+for words in (["extract", "data"], ["probe", "retrieval", "data"], ["run", "retrieval", "data", "--dry-run"]):
+    done = CliRunner().invoke(app, [*words, "--backbone", "pixels"])
+    assert done.exit_code == 0, done.output
+"""
+
+
 def test_a_cached_run_starts_no_torch(tmp_path, monkeypatch):
-    """A second process on stored features imports jax alone."""
+    """A second process on stored features imports jax alone, whichever way it is called."""
     from PIL import Image
 
     for split in ("train", "test"):
@@ -61,11 +74,13 @@ def test_a_cached_run_starts_no_torch(tmp_path, monkeypatch):
             for number in range(4):
                 shade = tuple(max(0, value - number) for value in colour)
                 Image.new("RGB", (24, 24), shade).save(tmp_path / "data" / split / name / f"{number}.png")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("VISBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("VISBENCH_STORE", str(tmp_path / "store"))
-    run = f"import visbench; visbench.run('pixels', 'retrieval', {str(tmp_path / 'data')!r})"
-    assert "torch" in loaded_after(run)
-    assert "torch" not in loaded_after(run)
+    assert "torch" in loaded_after(CALLS)
+    assert "torch" not in loaded_after(CALLS)
+    monkeypatch.setenv("VISBENCH_CACHE", str(tmp_path / "another"))  # a control is known without a memory
+    assert "torch" not in loaded_after("import visbench; visbench.run('pixels', 'retrieval', 'data')")
 
 
 @pytest.mark.parametrize("room", [visbench, extract, probes])

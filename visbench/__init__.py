@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from extract.backbones import BaseBackbone, CustomBackbone, register_backbone
     from extract.store import Store
     from visbench.api import get_backbone, get_probe, register_task
+    from visbench.comparing import compare
     from visbench.pipeline import Result, run
     from visbench.record import Record
     from visbench.results import ResultWriter
+    from visbench.sweeping import Sweep, sweep
 
 __all__ = [
     "BaseBackbone",
@@ -24,11 +26,14 @@ __all__ = [
     "Result",
     "ResultWriter",
     "Store",
+    "Sweep",
+    "compare",
     "get_backbone",
     "get_probe",
     "register_backbone",
     "register_task",
     "run",
+    "sweep",
 ]
 
 _HOMES = {
@@ -39,8 +44,11 @@ _HOMES = {
     "get_backbone": "visbench.api",
     "get_probe": "visbench.api",
     "register_task": "visbench.api",
+    "compare": "visbench.comparing",
     "Result": "visbench.pipeline",
     "run": "visbench.pipeline",
+    "Sweep": "visbench.sweeping",
+    "sweep": "visbench.sweeping",
     "Record": "visbench.record",
     "ResultWriter": "visbench.results",
 }

@@ -24,7 +24,18 @@ def get_backbone(
     return load(name, **options)
 
 
-_OF_A_PROBE = {*SETTINGS, "lr", "layer", "layers", "standardize", "refit", "widen", "seed", "protocol"}
+_OF_A_PROBE = {
+    *SETTINGS,
+    "lr",
+    "layer",
+    "layers",
+    "standardize",
+    "refit",
+    "select",
+    "widen",
+    "seed",
+    "protocol",
+}
 
 
 def get_probe(task: str, probe: str | None = None, *, pooling: str = "default", **settings: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from visbench.layout import Cell, Column
 from visbench.record import Record
 
 DECIMALS = 3
-_CAPTION = ("chance", "classes_scored", "duplicates")  # context of the data: in the caption where rows agree
 _SHORT = {"balanced_accuracy": "balanced"}
 
 
@@ -58,7 +57,8 @@ def markdown(board: Board, *, decimals: int = DECIMALS) -> str:
 def caption(board: Board, decimals: int = DECIMALS) -> str:
     """What was compared: chance, samples, what sharing a rank means, what was left out."""
     records = [entry.record for entry in board.entries]
-    said = [f"{name} {number(value, decimals)}" for name, value in _shared(records).items() if value]
+    said = [f"chance {number(chance, decimals)}"] if (chance := _chance(records)) is not None else []
+    said += _counted(records)
     counts = {n for record in records if (n := record.n.get(board.headline)) is not None}
     if counts:
         split = f" ({records[0].split})" if records[0].split else ""
@@ -105,24 +105,39 @@ def _rows(board: Board, beside: Sequence[_Measure], decimals: int) -> list[list[
 def _measures(board: Board) -> list[_Measure]:
     """The further columns: metrics beside the headline, then context, as far as any row has a number."""
     records = [entry.record for entry in board.entries]
-    said = {("metrics", board.headline), *(("context", name) for name in _shared(records))}
+    said = {("metrics", board.headline)}
+    if _chance(records) is not None:
+        said.add(("context", "chance"))
     every = dict.fromkeys(
         _Measure(field, name)
         for field in ("metrics", "context")
         for record in records
         for name, value in getattr(record, field).items()
-        if _is_number(value) and (field, name) not in said
+        if _is_number(value) and (field, name) not in said and not (field == "context" and _is_count(value))
     )
     return list(every)
 
 
-def _shared(records: Sequence[Record]) -> Mapping[str, Any]:
-    first = {name: records[0].context.get(name) for name in _CAPTION}
-    return {
-        name: value
-        for name, value in first.items()
-        if _is_number(value) and all(record.context.get(name) == value for record in records)
-    }
+def _chance(records: Sequence[Record]) -> float | None:
+    """What guessing would score, where it is the same for all."""
+    chance = records[0].context.get("chance")
+    same = all(record.context.get("chance") == chance for record in records)
+    return chance if same and _is_number(chance) else None
+
+
+def _counted(records: Sequence[Record]) -> list[str]:
+    """What was counted beside the scores: `classes scored 10`, `near duplicates 1–4` or `… up to 4`."""
+    said = []
+    for name in dict.fromkeys(name for record in records for name in record.context):
+        found = [value for record in records if _is_count(value := record.context.get(name))]
+        if not any(found):
+            continue
+        low, high = min(found), max(found)
+        span = f"{high:,}" if low == high else f"{low:,}–{high:,}"
+        if len(found) < len(records):
+            span = f"up to {high:,}"
+        said.append(f"{name.replace('_', ' ')} {span}")
+    return said
 
 
 def _heading(board: Board, measure: _Measure) -> str:
@@ -136,6 +151,10 @@ def _has_intervals(board: Board) -> bool:
 def _value(record: Record, measure: _Measure) -> Any:
     value = getattr(record, measure.field).get(measure.name)
     return value if _is_number(value) else None
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and isinstance(value, int)
 
 
 def _is_number(value: Any) -> bool:

@@ -20,6 +20,7 @@ from extract.datasets import ImageSet, Splits, check_scorable, open_dataset
 from extract.errors import InputError, UnreadableImageError
 from extract.images import MAX_PIXELS, Header, header, read_image
 from extract.memo import Memo
+from extract.wording import counted
 from visbench import console
 
 SHOWN = 5  # of a kind of finding; the rest is counted
@@ -30,7 +31,7 @@ class SplitReport:
     """One split: how many images, how many a class, which cannot be read."""
 
     images: int
-    classes: dict[str, int]
+    classes: dict[str, int]  # images that can be read
     unreadable: dict[str, str] = field(default_factory=dict)
     repeated: int = 0
 
@@ -63,21 +64,23 @@ def check(
     total = sum(map(len, splits.values()))
     memo = Memo()
     reports: dict[str, SplitReport] = {}
-    ids: dict[str, np.ndarray] = {}
+    ids: dict[str, np.ndarray] = {}  # of those that can be read, with their names
+    names: dict[str, list[str]] = {}
     headers: list[Header] = []
     kinds: Counter[str] = Counter()
     with console.progress("checking", splits.name, total=total) as advance:
         for split, images in splits.items():
-            failed: dict[int, str] = {}
-            ids[split] = memo.row_ids(images.sources, unreadable=failed)
+            found = memo.row_ids(images.sources, unreadable={})
             looks = _look_through(images, advance, workers, max_pixels)
             bad = {images.names[i]: look for i, look in enumerate(looks) if isinstance(look, str)}
-            counts = dict(zip(images.classes, images.counts.tolist(), strict=True))
+            ids[split], names[split] = found[good], [images.names[i] for i in good]
+            good = [i for i, look in enumerate(looks) if not isinstance(look, str)]
+            counts = dict(zip(images.classes, images.subset(good).counts.tolist(), strict=True))
             reports[split] = SplitReport(len(images), counts, bad, duplicates.within(ids[split]))
             seen = [look for look in looks if not isinstance(look, str)]
-            headers += [found for found, _ in seen]
+            headers += [looked for looked, _ in seen]
             kinds.update(kind for _, kind in seen if kind)
-    twins = duplicates.between(ids, {split: images.names for split, images in splits.items()})
+    twins = duplicates.between(ids, names)
     return Checkup(
         name=splits.name,
         splits=reports,
@@ -125,8 +128,7 @@ def _refusal(splits: Splits, reports: Mapping[str, SplitReport]) -> str | None:
     """Why a classification run with default options would not start."""
     bad = sum(len(report.unreadable) for report in reports.values())
     if bad:
-        count = f"{bad:,} image{'s' if bad > 1 else ''}"
-        return f"{count} cannot be read: mend or remove, or say --on-bad skip"
+        return f"{counted(bad, 'image')} cannot be read: mend or remove, or say --on-bad skip"
     scored = next((splits[name] for name in ("test", "val", "all") if name in splits), None)
     if scored is None:
         return "there is only a training split: nothing to score"
@@ -145,14 +147,15 @@ def text(found: Checkup) -> str:
     for split, report in found.splits.items():
         bad = f" (and {len(report.unreadable):,} that cannot be read)" if report.unreadable else ""
         parts.append(f"{split} {report.images - len(report.unreadable):,}{bad}")
-    lines = [f"{found.name}  {' · '.join(parts)} images{_classes(found)}"]
+    alone = sum(report.images for report in found.splits.values()) == 1
+    lines = [f"{found.name}  {' · '.join(parts)} image{'' if alone else 's'}{_classes(found)}"]
     lines += _listed(found.duplicates, "the same picture in two splits")
     for split, report in found.splits.items():
         lines += _listed(
             [f"{name}: {why}" for name, why in report.unreadable.items()], f"cannot be read in {split}"
         )
         if report.repeated:
-            lines.append(f"  {report.repeated:,} images of {split} repeat another one there")
+            lines.append(f"  {split} repeats {counted(report.repeated, 'image')} of its own")
         empty = [name for name, count in report.classes.items() if not count]
         if empty:
             lines.append(f"  no image in {split} of: {', '.join(empty[:SHOWN])}{_more(empty)}")
@@ -176,13 +179,15 @@ def _classes(found: Checkup) -> str:
         totals.update(report.classes)
     if not totals:
         return ", no labels"
-    return f", {len(totals):,} classes ({min(totals.values()):,} … {max(totals.values()):,} images a class)"
+    least, most = min(totals.values()), max(totals.values())
+    size = counted(most, "image") if least == most else f"{least:,} … {counted(most, 'image')}"
+    return f", {counted(len(totals), 'class')} ({size} a class)"
 
 
 def _listed(items: list[str], what: str) -> list[str]:
     if not items:
         return []
-    return [f"  {len(items):,} {what}", *(f"    {item}" for item in items[:SHOWN]), *_rest(items)]
+    return [f"  {what}: {len(items):,}", *(f"    {item}" for item in items[:SHOWN]), *_rest(items)]
 
 
 def _rest(items: list[str]) -> list[str]:

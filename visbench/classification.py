@@ -1,39 +1,49 @@
-"""The classification task: one probe's measurement as a run asks for it, with what a reader should be told."""
+"""The classification task: one probe's measurement as a run or a sweep asks for it, with what a reader should know."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from visbench.classifier import ClassificationProbe
+from visbench import arms as arming
+from visbench.choosing import Fold, Selection, draw_shots, fraction_of, make_folds, parse_selection
+from visbench.classifier import ClassificationProbe, HeldOut, check_trainable, score_probes, summary
 from visbench.data import RunData
 from visbench.errors import UsageError
 from visbench.near_copies import near_copies
 from visbench.options import Options
 from visbench.outcome import Outcome, Rows
-from visbench.selection import HOLDOUT, holdout
-from visbench.settings import make_solver, settings_of
-from visbench.solvers import Setting
+from visbench.searching import Arm, Found, Search
+from visbench.selection import holdout
+from visbench.settings import settings_of
+from visbench.trials import Trials
+
+RowsOf = Callable[[str], Mapping[str, Rows]]  # tap → the rows of each role
 
 
 class Classification:
-    """One probe's measurement as a run asks for it."""
+    """One probe's measurement: the arms it tries, the fits it scores."""
 
     def __init__(self, probe: str, options: Options) -> None:
-        self.name = probe
+        self.name, self.options = probe, options
         settings = dict(options.probe_settings)
         classic = options.protocol == "visbench"
+        axes = options.grid if options.grid is not None else {}
         if options.standardize is not None:
             settings["standardize"] = options.standardize
-        elif classic and probe != "knn":
+        elif classic and probe != "knn" and "standardize" not in axes:
             settings["standardize"] = False
         if probe == "linear":
             settings["seed"] = options.seed
-        self.settings = settings
-        self.solver, self.pooling = make_solver(probe, settings), options.pooling
-        self.refit, self.widen = options.refit and not classic, options.widen and probe != "knn"
+        if options.grid is not None:
+            axes = arming.with_usual_grid(probe, settings, axes)
+        self.settings, self.axes = settings, axes
+        self.arms = arming.make_arms(probe, settings, axes, pooling=options.pooling, layer=options.layer)
+        self.refit = options.refit and not classic and options.shots is None
+        self.widen = options.widen and probe != "knn"
+        self.seeds = [options.seed + number for number in range(options.seeds if self._solver.random else 1)]
 
     @staticmethod
     def accepts(probe: str) -> set[str]:
@@ -41,51 +51,174 @@ class Classification:
         return settings_of(probe)
 
     @property
+    def taps(self) -> list[str]:
+        """The taps it reads, as asked."""
+        return list(dict.fromkeys(arm.what.tap for arm in self.arms))
+
+    @property
     def probe(self) -> ClassificationProbe:
-        """The probe, not fitted yet."""
+        """A probe of the first arm, not fitted yet."""
         return ClassificationProbe(
-            self.name, refit=self.refit, widen=self.widen, pooling=self.pooling, **self.settings
+            self.name,
+            refit=self.refit,
+            widen=self.widen,
+            select=self.options.select,
+            pooling=self.options.pooling,
+            **self.settings,
         )
+
+    @property
+    def _solver(self) -> Any:
+        return self.arms[0].what.solver
+
+    @property
+    def _settings_count(self) -> int:
+        return sum(len(arm.grid) for arm in self.arms)
 
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
-        grid = self.solver.grid()
-        size = len(run.sets["train"])
-        self._check_bank(grid, run)
-        if self.refit or len(grid) == 1:
-            size += len(run.sets["val"]) if self.refit and "val" in run.sets else 0
+        self._check_bank(run)
+        size = len(run.sets["train"]) + (len(run.sets["val"]) if self.refit and "val" in run.sets else 0)
+        solvers = [arm.what.solver for arm in self.arms]
+        shared = arming.agreed([{"standardize": each.standardize, **each.fixed()} for each in solvers])
+        task_params = {"refit": self.refit, **shared}
+        if self.options.shots is not None:
+            task_params |= {"shots": self.options.shots, "draws": self.options.draws}
         plan: dict[str, Any] = {
             "probe": self.name,
-            "training": self.solver.training(),
-            "task_params": {
-                "standardize": self.solver.standardize,
-                "refit": self.refit,
-                **self.solver.fixed(),
-            },
+            "training": arming.agreed([each.training() or {} for each in solvers]) or None,
+            "task_params": task_params,
+            "seeds": self.seeds if len(self.seeds) > 1 else None,
             "hyperparameters": {},
             "selection": {},
         }
-        if len(grid) == 1:
-            return plan | {"hyperparameters": self.solver.complete(grid[0], size)}
-        unit = next(iter(grid[0]))
-        on = f"the {run.splits['val_split']} split" if "val" in run.sets else "held-out training data"
+        if self._settings_count == 1:
+            return plan | {"hyperparameters": self._solver.complete(self.arms[0].grid.settings()[0], size)}
+        selection, grid = self._selection(run), arming.grid_of(self.arms)
+        varied = " and ".join(name for name, values in grid.items() if len(values) > 1)
+        on = selection.on(run.splits["val_split"])
         return plan | {
             "selection": {
-                "how": f"{unit} chosen on {on}",
+                "how": f"{varied} chosen on {on}",
                 "metric": "top1",
-                "fraction": None if "val" in run.sets else HOLDOUT,
-                "grid": {unit: [setting[unit] for setting in grid]},
+                "fraction": fraction_of(selection),
+                "grid": grid,
                 "widen": self.widen,
             }
         }
 
-    def _check_bank(self, grid: list[Setting], run: RunData) -> None:
+    def __call__(self, rows_of: RowsOf, run: RunData, trials: Trials) -> Outcome:
+        """Choose, fit, and score once."""
+        arms, num_classes = trials.available(self.arms), len(run.classes)
+        first = rows_of(arms[0].what.tap)
+        for arm in arms:
+            rows = rows_of(arm.what.tap)
+            check_trainable(rows["train"], rows.get("val"))
+        selection = self._selection(run)
+        folds = self._folds(selection, first, searching=self._settings_count > 1)
+        found: Found | None = None
+        arm, chosen = arms[0], 0
+        if sum(len(arm.grid) for arm in arms) > 1:
+            found = self._search(arms, folds, rows_of, num_classes, trials)
+            arm, chosen = found.table.arm, found.table.best
+        rows = rows_of(arm.what.tap)
+        fitted = self._fitted(rows, folds, selection)
+        probes = [
+            self._probe(arm, seed, run).fit_setting(
+                rows["train"].join(rows.get("val")).take(chosen_rows), arm.grid, chosen, num_classes
+            )
+            for chosen_rows in fitted
+            for seed in self.seeds
+        ]
+        outcome = self._outcome(probes, rows, run)
+        outcome.tap = arm.what.tap
+        outcome.hyperparameters = {**arm.place, **probes[0].hyperparameters}
+        if found is not None:
+            val_size = sum(len(fold.held) for fold in folds)
+            outcome.trials = found.rows()
+            outcome.selection = {
+                **self.plan(run)["selection"],
+                "outcome": summary(found, val_size, trials.file),
+            }
+        outcome.warnings = _warnings(probes, found) + _near_copies(outcome, rows, run)
+        return outcome
+
+    def _search(
+        self, arms: list[Arm], folds: list[Fold], rows_of: RowsOf, num_classes: int, trials: Trials
+    ) -> Found:
+        def joined(tap: str) -> Rows:
+            rows = rows_of(tap)
+            return rows["train"].join(rows.get("val"))
+
+        replicates = [(fold, seed) for fold in range(len(folds)) for seed in self.seeds]
+        measure = HeldOut(joined, folds, num_classes)
+        fits = sum(len(arm.grid) for arm in arms) * len(replicates)
+        with trials.progress(fits) as advance:
+            return Search(measure, replicates, trials.journal, advance).run(arms, widen=self.widen)
+
+    def _folds(self, selection: Selection, rows: Mapping[str, Rows], *, searching: bool) -> list[Fold]:
+        """How settings are compared; with few shots every draw is a fold."""
+        train, val, shots = rows["train"], rows.get("val"), self.options.shots
+        if not searching and shots is None:
+            return []
+        if not searching:
+            folds = [Fold(np.arange(len(train)), np.empty(0, int))]
+        else:
+            folds = make_folds(selection, train, val, seed=self.options.seed)
+        if shots is None:
+            return folds
+        (fold,) = folds
+        drawn = draw_shots(train.join(val), fold.fits, shots, self.options.draws, seed=self.options.seed)
+        return [Fold(own, fold.held) for own in drawn]
+
+    def _fitted(self, rows: Mapping[str, Rows], folds: list[Fold], selection: Selection) -> list[np.ndarray]:
+        """The rows of every fit that is scored: all of them, the training ones, or each draw."""
+        train, val = rows["train"], rows.get("val")
+        if self.options.shots is not None:
+            return [fold.fits for fold in folds]
+        if self.refit:
+            return [np.arange(len(train) + (len(val) if val is not None else 0))]
+        if folds and selection.kind != "cv":
+            return [folds[0].fits]
+        return [np.arange(len(train))]
+
+    def _probe(self, arm: Arm, seed: int, run: RunData) -> ClassificationProbe:
+        probe = self.probe
+        probe.solver = arm.what.solver.seeded(seed)
+        probe.classes_ = np.array(run.classes)
+        return probe
+
+    def _outcome(self, probes: list[ClassificationProbe], rows: Mapping[str, Rows], run: RunData) -> Outcome:
+        outcome = score_probes(probes, rows["test"])
+        outcome.probe = probes[0]
+        outcome.convergence = _worst([probe.convergence for probe in probes])
+        if np.isfinite(probes[0].train_top1):
+            outcome.context["train_top1"] = float(np.mean([probe.train_top1 for probe in probes]))
+            outcome.convergence["train_loss"] = float(np.mean([probe.train_loss for probe in probes]))
+        copies = (
+            run.shared_with_training()
+        )  # beside the score, the one without the pictures that also trained
+        if copies.any():
+            outcome.context["duplicates"] = int(copies.sum())
+            if not copies.all():
+                rest = score_probes(probes, rows["test"].take(~copies))
+                outcome.context["top1_without_duplicates"] = rest.metrics["top1"]
+        return outcome
+
+    def _selection(self, run: RunData) -> Selection:
+        selection = parse_selection(self.options.select, has_val="val" in run.sets)
+        if selection.kind == "cv" and (self.options.shots is not None or not self.refit):
+            why = "few shots" if self.options.shots is not None else "--no-refit"
+            raise UsageError(f"--select {selection} does not go with {why}: choose on val or on a holdout")
+        return selection
+
+    def _check_bank(self, run: RunData) -> None:
         """Refuse more neighbours than there are rows to vote, before anything is extracted."""
         if self.name != "knn":
             return
-        bank, k = len(run.sets["train"]), max(setting["k"] for setting in grid)
+        bank, k = len(run.sets["train"]), max(k for arm in self.arms for k in arm.grid.axes["k"])
         aside = ""
-        if len(grid) > 1 and "val" not in run.sets:
+        if self._settings_count > 1 and "val" not in run.sets:
             bank -= int(holdout(run.ids["train"], run.sets["train"].known_labels).sum())
             aside = ", those held out to choose k left aside"
         if k > bank:
@@ -93,34 +226,11 @@ class Classification:
                 f"k is {k}, but there are {bank} training images to vote{aside}; give smaller ones with --k"
             )
 
-    def __call__(self, rows: Mapping[str, Rows], run: RunData) -> Outcome:
-        """Choose, fit, and score once."""
-        probe = self.probe
-        probe.classes_ = np.array(run.classes)
-        probe.fit_rows(rows["train"], rows.get("val"), len(run.classes))
-        outcome = probe.score_rows(rows["test"])
-        outcome.probe = probe
-        outcome.hyperparameters, outcome.convergence = probe.hyperparameters, dict(probe.convergence)
-        plan = self.plan(run)
-        if plan["selection"]:
-            outcome.selection = {**plan["selection"], "outcome": probe.selection}
-        if np.isfinite(probe.train_top1):
-            outcome.context["train_top1"] = probe.train_top1
-            outcome.convergence["train_loss"] = probe.train_loss
-        self._without_duplicates(outcome, probe, rows["test"], run)
-        outcome.warnings = _warnings(probe) + _near_copies(outcome, rows, run)
-        return outcome
 
-    def _without_duplicates(
-        self, outcome: Outcome, probe: ClassificationProbe, test: Rows, run: RunData
-    ) -> None:
-        """Beside the score, the one without the pictures that also trained."""
-        copies = run.shared_with_training()
-        if copies.any():
-            outcome.context["duplicates"] = int(copies.sum())
-            if not copies.all():
-                rest = probe.score_rows(test.take(~copies))
-                outcome.context["top1_without_duplicates"] = rest.metrics["top1"]
+def _worst(each: list[dict[str, Any]]) -> dict[str, Any]:
+    """The convergence of several fits as one: the fit that ended furthest from its optimum."""
+    worst: dict[str, Any] = max(each, key=lambda one: float(one.get("grad_norm", 0)))
+    return worst
 
 
 def _near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> list[str]:
@@ -136,14 +246,18 @@ def _near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> li
     return [f"{scored} looks like a copy of {trained}{more}, by their features"]
 
 
-def _warnings(probe: ClassificationProbe) -> list[str]:
+def _warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str]:
     said = []
-    if probe.convergence.get("converged") is False:
+    convergence = _worst([probe.convergence for probe in probes])
+    if convergence.get("converged") is False:
         said.append(
-            f"the solver stopped after {probe.convergence['steps']} steps at gradient norm "
-            f"{probe.convergence['grad_norm']:.2g} without converging; the score may be too low"
+            f"the solver stopped after {convergence['steps']} steps at gradient norm "
+            f"{convergence['grad_norm']:.2g} without converging; the score may be too low"
         )
-    if probe.selection.get("edge"):
-        chosen = ", ".join(f"{key} {value:.3g}" for key, value in probe.selection["chosen"].items())
-        said.append(f"{chosen} is at the edge of its grid: --widen tries beyond")
+    if found is not None:
+        for name in found.table.edges:
+            at = "".join(f", {key} {value}" for key, value in found.table.arm.place.items())
+            said.append(
+                f"{name} {found.chosen[name]:.3g}{at} is at the edge of its grid: --widen tries beyond"
+            )
     return said

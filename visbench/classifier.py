@@ -5,26 +5,58 @@ Takes arrays; `classification` is what a run calls.  Axes: n samples, d dims, c 
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from probes import checks, scaling, statistics
+from visbench.choosing import Fold, make_folds, parse_selection
 from visbench.errors import UsageError
+from visbench.grid import Grid, Setting
 from visbench.outcome import Outcome, Rows
 from visbench.scoring import quick, score
-from visbench.selection import content_ids, holdout
+from visbench.searching import Arm, Found, Search
+from visbench.selection import content_ids
 from visbench.settings import make_solver
-from visbench.solvers import Fits, Setting
+from visbench.solvers import Solver
 
-WIDENINGS = 3  # how often a grid may grow before its edge is accepted
+
+class Reading(NamedTuple):
+    """What an arm of a classification is: the features it reads, and the solver that reads them."""
+
+    tap: str
+    solver: Solver
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Compares settings by their accuracy on held-out rows; a replicate is (fold, seed)."""
+
+    rows: Callable[[str], Rows]  # tap → the training rows and, behind them, those of val
+    folds: Sequence[Fold]
+    num_classes: int
+
+    def __call__(
+        self, arm: Arm, settings: Sequence[Setting], replicate: tuple[int, int]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Groups of settings as they are done: their indices and accuracies."""
+        reading: Reading = arm.what
+        rows, fold = self.rows(reading.tap), self.folds[replicate[0]]
+        fitted, held = rows.take(fold.fits), rows.take(fold.held)
+        scaler = scaling.fit(fitted.features) if reading.solver.standardize else None
+        x, y = _scaled(scaler, fitted.features), _scaled(scaler, held.features)
+        solver = reading.solver.seeded(replicate[1])
+        for indices, fits in solver.groups(x, fitted.labels, settings, self.num_classes):
+            yield indices, fits.top1(y, held.labels)
 
 
 class ClassificationProbe:
     """A read-out of classes from pooled features.
 
     `fit` chooses among the settings of `probe` where there are several, on `val` if given, else on a fifth of
-    each class drawn by content; with `refit` the chosen setting is then fitted on all rows.
+    each class drawn by content, or as `select` says; with `refit` the chosen setting is then fitted on all rows.
     """
 
     def __init__(
@@ -33,13 +65,14 @@ class ClassificationProbe:
         *,
         refit: bool = True,
         widen: bool = False,
+        select: str | None = None,
         pooling: str = "default",
         layers: tuple[int, ...] | None = None,
         **settings: Any,
     ) -> None:
         self.name = probe
         self.solver = make_solver(probe, settings)
-        self.refit, self.widen = refit, widen and probe != "knn"  # a grid of k has no edge to walk past
+        self.refit, self.widen, self.select = refit, widen, select
         self.pooling, self.layers = pooling, layers
         self.hyperparameters: Setting = {}
         self.selection: dict[str, Any] = {}
@@ -56,42 +89,51 @@ class ClassificationProbe:
 
     def fit_rows(self, train: Rows, val: Rows | None, num_classes: int) -> Self:
         """The same on labels 0 … num_classes − 1 with known content digests."""
-        checks.check_features(train.features, "training features")
-        if val is not None:
-            checks.check_features(val.features, "val features")
-            checks.check_dims(train.features, val.features, "training and val features")
+        check_trainable(train, val)
+        rows, grid = train.join(val), self.solver.grid()
+        fitted, chosen = np.arange(len(rows if self.refit else train)), 0
+        if len(grid) > 1:
+            selection = parse_selection(self.select, has_val=val is not None)
+            folds = make_folds(selection, train, val)
+            measure = HeldOut(lambda tap: rows, folds, num_classes)
+            arm = Arm({}, grid, Reading("", self.solver), self.solver.chained)
+            seed = getattr(self.solver, "seed", 0)
+            found = Search(measure, [(fold, seed) for fold in range(len(folds))]).run([arm], widen=self.widen)
+            grid, chosen = found.table.arm.grid, found.table.best
+            self.selection = summary(found, sum(len(fold.held) for fold in folds))
+            if not self.refit and len(folds) == 1:
+                fitted = folds[0].fits
+        return self.fit_setting(rows.take(fitted), grid, chosen, num_classes)
+
+    def fit_setting(self, rows: Rows, grid: Grid, chosen: int, num_classes: int) -> Self:
+        """Fit one setting of `grid` on all `rows`, to be scored."""
         if not hasattr(self, "classes_"):
             self.classes_ = np.arange(num_classes)
-        if len(np.unique(train.labels)) < 2:
-            raise UsageError(
-                "the training rows are all of one class; a probe needs at least two to tell apart"
-            )
-        grid = self.solver.grid()
-        everything = train.join(val)
-        if len(grid) > 1:
-            if val is None:
-                held = holdout(train.ids, train.labels)
-                if not held.any():
-                    raise UsageError(
-                        "no class has two different training images, so none can be held out to choose settings; "
-                        "give a val split, or fix the setting (for example --C 1)"
-                    )
-                train, val = train.take(~held), train.take(held)
-            grid, chosen = self._choose(grid, train, val, num_classes)
-        else:
-            chosen = 0
-        final = everything if self.refit else train
-        # a vote for every k costs one search, so all of them stay; a solver refits the winner alone
-        self.settings = grid if self.name == "knn" else [grid[chosen]]
+        settings = grid.settings()
+        # a vote for every k costs one search, so all of them stay; a solver fits the winner alone
+        self.settings = settings if self.name == "knn" else [settings[chosen]]
         self.index = chosen if self.name == "knn" else 0
-        self._fit_final(final, num_classes)
-        self.hyperparameters = self.solver.complete(grid[chosen], len(final))
+        self.num_classes, self.dims = num_classes, rows.features.shape[1]
+        self.scaler = scaling.fit(rows.features) if self.solver.standardize else None
+        scaled = _scaled(self.scaler, rows.features)
+        self.fits = self.solver.fit(scaled, rows.labels, self.settings, num_classes)
+        self.convergence = self.fits.convergence(self.index)
+        self.hyperparameters = self.solver.complete(settings[chosen], len(rows))
+        if self.name != "knn":  # a row is its own nearest neighbour: the score would say nothing
+            self._score_training(rows)
         return self
 
     def logits(self, features: Any) -> np.ndarray:
         """(n, c) scores of the chosen setting; a vote's shares where the probe votes."""
-        every: list[np.ndarray] = list(self._all_logits(features))
-        return every[self.index]
+        return self.every_logits(features)[self.index]
+
+    def every_logits(self, features: Any) -> list[np.ndarray]:
+        """The same for each setting that is kept: all k of a vote, elsewhere the chosen one alone."""
+        self._check_fitted()
+        features = checks.check_features(features)
+        if features.shape[1] != self.dims:
+            raise UsageError(f"features have {features.shape[1]} dims; the probe was fitted on {self.dims}")
+        return list(self.fits.logits(_scaled(self.scaler, features)))
 
     def predict(self, features: Any) -> np.ndarray:
         """(n,) labels, of the kind that `fit` was given."""
@@ -102,66 +144,14 @@ class ClassificationProbe:
     def evaluate(self, features: Any, labels: Any) -> dict[str, Any]:
         """The metrics on other rows."""
         self._check_fitted()
-        return self.score_rows(self._rows(features, labels, "scored")).metrics
+        return score_probes([self], self._rows(features, labels, "scored")).metrics
 
-    def score_rows(self, rows: Rows) -> Outcome:
-        """Metrics and their 95 % intervals on rows with labels 0 … c − 1."""
-        every = list(self._all_logits(rows.features))
-        outcome = score(every[self.index], rows.labels, votes=self.name == "knn")
-        if self.name == "knn":
-            for setting, logits in zip(self.settings, every, strict=True):
-                hits = int((logits.argmax(axis=1) == rows.labels).sum())
-                name = f"knn{setting['k']}_top1"
-                outcome.metrics[name] = hits / len(rows)
-                outcome.intervals[name] = statistics.wilson(hits, len(rows))
-                outcome.n[name] = len(rows)
-        return outcome
-
-    def _choose(
-        self, grid: list[Setting], train: Rows, val: Rows, num_classes: int
-    ) -> tuple[list[Setting], int]:
-        """The grid, widened where asked, and the index of the best setting."""
-        scores = self._held_out(grid, train, val, num_classes)
-        for _ in range(WIDENINGS if self.widen else 0):
-            best = _best(scores)
-            more = _beyond(grid, best)
-            added = self._held_out(more, train, val, num_classes) if more else []
-            if not added or max(added) <= max(scores):  # a plateau has no edge worth walking to
-                break
-            grid, scores = (more + grid, added + scores) if best == 0 else (grid + more, scores + added)
-        chosen = _best(scores)
-        self.selection = {"scores": scores, "chosen": grid[chosen], "settings": grid, "val_size": len(val)}
-        self.selection["edge"] = self.name != "knn" and chosen in (0, len(grid) - 1)
-        return grid, chosen
-
-    def _held_out(self, grid: list[Setting], train: Rows, val: Rows, num_classes: int) -> list[float]:
-        fits, scaler = self._fit(train, grid, num_classes)
-        logits = fits.logits(_scaled(scaler, val.features))
-        return [float((each.argmax(axis=1) == val.labels).mean()) for each in logits]
-
-    def _fit(self, rows: Rows, grid: list[Setting], num_classes: int) -> tuple[Fits, Any]:
-        scaler = scaling.fit(rows.features) if self.solver.standardize else None
-        return self.solver.fit(_scaled(scaler, rows.features), rows.labels, grid, num_classes), scaler
-
-    def _fit_final(self, rows: Rows, num_classes: int) -> None:
-        self.fits, self.scaler = self._fit(rows, self.settings, num_classes)
-        self.num_classes, self.dims = num_classes, rows.features.shape[1]
-        self.convergence = self.fits.convergence(self.index)
-        if self.name != "knn":  # a row is its own nearest neighbour: the score would say nothing
-            logits = self.logits(rows.features)
-            if not np.isfinite(logits).all():
-                given = ", ".join(f"{key} {value:.3g}" for key, value in self.settings[self.index].items())
-                raise UsageError(
-                    f"the {self.name} fit diverged with {given}; try a smaller learning rate (--lr)"
-                )
-            self.train_top1, self.train_loss = quick(logits, rows.labels)
-
-    def _all_logits(self, features: Any) -> Any:
-        self._check_fitted()
-        features = checks.check_features(features)
-        if features.shape[1] != self.dims:
-            raise UsageError(f"features have {features.shape[1]} dims; the probe was fitted on {self.dims}")
-        return self.fits.logits(_scaled(self.scaler, features))
+    def _score_training(self, rows: Rows) -> None:
+        logits = self.logits(rows.features)
+        if not np.isfinite(logits).all():
+            given = ", ".join(f"{key} {value:.3g}" for key, value in self.settings[self.index].items())
+            raise UsageError(f"the {self.name} fit diverged with {given}; try a smaller learning rate (--lr)")
+        self.train_top1, self.train_loss = quick(logits, rows.labels)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "fits"):
@@ -182,6 +172,54 @@ class ClassificationProbe:
         return index
 
 
+def score_probes(probes: Sequence[ClassificationProbe], rows: Rows) -> Outcome:
+    """Metrics and their 95 % intervals on rows with labels 0 … c − 1: the mean of several fits of one setting."""
+    every = [probe.every_logits(rows.features) for probe in probes]
+    votes = probes[0].name == "knn"
+    outcome = score(
+        [logits[probe.index] for logits, probe in zip(every, probes, strict=True)], rows.labels, votes=votes
+    )
+    for place, setting in enumerate(probes[0].settings if votes and len(probes) == 1 else []):
+        if setting["temperature"] == probes[0].settings[probes[0].index]["temperature"]:
+            hits = int((every[0][place].argmax(axis=1) == rows.labels).sum())
+            name = f"knn{setting['k']}_top1"
+            outcome.metrics[name] = hits / len(rows)
+            outcome.intervals[name] = statistics.wilson(hits, len(rows))
+            outcome.n[name] = len(rows)
+    return outcome
+
+
+def check_trainable(train: Rows, val: Rows | None) -> None:
+    """Refuse features that cannot be fitted: not finite, of other dims, or all of one class."""
+    checks.check_features(train.features, "training features")
+    if val is not None:
+        checks.check_features(val.features, "val features")
+        checks.check_dims(train.features, val.features, "training and val features")
+    if len(np.unique(train.labels)) < 2:
+        raise UsageError("the training rows are all of one class; a probe needs at least two to tell apart")
+
+
+INLINE = 256  # settings whose scores a record itself holds; those of more are in the file that it names
+
+
+def summary(found: Found, val_size: int, scores_file: str | None = None) -> dict[str, Any]:
+    """What a search found, for the record."""
+    rows = found.rows()
+    plain = [
+        {key: value for key, value in row.items() if key not in ("score", "std", "chosen")} for row in rows
+    ]
+    said: dict[str, Any] = {
+        "chosen": {**found.table.arm.place, **found.chosen},
+        "score": found.score,
+        "trials": len(rows),
+        "val_size": val_size,
+        "edge": found.table.edges,
+    }
+    if len(rows) <= INLINE:
+        return said | {"settings": plain, "scores": [row["score"] for row in rows]}
+    return said | {"scores_file": scores_file}
+
+
 def _aligned(features: Any, labels: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Both as arrays, row for row; labels of any kind that names classes."""
     rows, labels = checks.check_features(features, f"{what} features"), np.asarray(labels)
@@ -191,24 +229,6 @@ def _aligned(features: Any, labels: Any, what: str) -> tuple[np.ndarray, np.ndar
     if labels.dtype.kind == "f" and (labels != np.round(labels)).any():  # NaN is not itself
         raise UsageError(f"{what} labels are fractions or NaN; classes are integers or text")
     return rows, labels
-
-
-def _best(scores: list[float]) -> int:
-    """The best setting; of several, which is frequent with few held-out rows, the middle one, far from any edge."""
-    tied = np.flatnonzero(np.asarray(scores) == max(scores))
-    return int(tied[(len(tied) - 1) // 2])
-
-
-def _beyond(grid: list[Setting], chosen: int) -> list[Setting]:
-    """Four more settings past the end of a geometric grid that `chosen` stands at, in the grid's order."""
-    (unit,) = grid[0]
-    values = [setting[unit] for setting in grid]
-    if chosen not in (0, len(grid) - 1) or len(grid) < 2:
-        return []
-    inner = 1 if chosen == 0 else -2
-    ratio = values[chosen] / values[inner]
-    added = [{unit: values[chosen] * ratio**step} for step in range(1, 5)]
-    return added[::-1] if chosen == 0 else added
 
 
 def _scaled(scaler: Any, features: np.ndarray) -> np.ndarray:

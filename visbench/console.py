@@ -18,6 +18,8 @@ from typing import IO, Any
 
 import click
 
+from extract.wording import counted
+
 LINE_SECONDS = 5.0  # between lines where nobody watches a bar
 
 Advance = Callable[[int], None]  # told how many more are done
@@ -90,12 +92,12 @@ def width() -> int | None:
 
 @contextmanager
 def progress(stage: str, subject: str = "", *, total: int, unit: str = "images") -> Iterator[Advance]:
-    """Show how a stage gets on, as in `with progress("extracting", name, total=n) as advance:`.
+    """Show how a stage gets on, as in `with progress("extracting", name, total=n) as advance:`; `unit` is a plural.
 
     `advance` may be called from any thread.
     """
     pace = _Pace(total, unit)
-    title = "  ".join(filter(None, [stage, subject, f"{total:,} {unit}"]))
+    title = "  ".join(filter(None, [stage, subject, counted(total, unit.removesuffix("s"), unit)]))
     if verbosity.quiet:
         yield pace.add
     elif _watched(sys.stderr):

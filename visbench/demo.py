@@ -58,7 +58,7 @@ def run(*, noise: bool = False, backbones: Sequence[str] = BACKBONES) -> list[Re
     options = Options(store=Store(f"memory://demo-{name.split()[-1]}"), dataset_name=name, caller="cli")
     results: list[Result] = []
     for task, probes in (("classification", ("logistic", "knn")), ("retrieval", (None,))):
-        results += Session(task, data, options).run(backbones, probes)
+        results += Session(task, data, options, backbones, probes).run()
     return results
 
 

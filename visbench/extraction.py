@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from extract import taps as tap_names
-from extract.datasets import ImageSet, open_dataset
+from extract.datasets import ImageSet
 from extract.memo import Memo
 from extract.shares import share
 from extract.store import Store
+from extract.wording import counted
 from visbench import console, features
-from visbench.data import known_unreadable, refuse_unreadable, report_unread
 from visbench.errors import UsageError
+from visbench.opening import identify, open_splits, refuse_unreadable
 from visbench.options import Options
 
 
+@dataclass(frozen=True)
+class Extracted:
+    """What was done for one backbone; a picture that stands in the dataset twice is one row."""
+
+    backbone: str
+    identities: dict[str, str]  # tap → under which identity its rows are stored
+    rows: int  # now stored for each tap
+    computed: int
+    cached: int
+    unreadable: dict[str, str]  # name → reason of images left out, those known from earlier runs too
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return asdict(self)
+
+
 class Extraction:
-    """The images of one dataset and the taps that are wanted of them."""
+    """The images of one dataset, and the backbones and taps that are wanted of them.
+
+    What is wrong with a name or a tap is refused before an image is read.
+    """
 
     def __init__(
         self,
         dataset: Any,
+        backbones: Sequence[Any],
         taps: str | Sequence[str],
         options: Options,
         *,
@@ -33,38 +56,34 @@ class Extraction:
         self.taps = [str(tap) for tap in tap_names.parse_many(taps, layers=layers)]
         self.store = options.store if isinstance(options.store, Store) else Store(options.store)
         self.memo = Memo()
-        opened = open_dataset(dataset, **options.reading)
-        report_unread(opened)
-        sets = [images.limit(options.limit) if options.limit else images for images in opened.values()]
-        for images in sets:
-            if images.root is not None:
-                self.store.refuse_inside(images.root)
-        self.images: ImageSet = features.concat(sets)
-        failed: dict[int, str] = {}
-        self.ids: np.ndarray = self.memo.row_ids(self.images.sources, unreadable=failed)
-        self.unreadable = known_unreadable(self.images, self.ids, failed, self.memo, options)
-        if self.unreadable:
-            refuse_unreadable(self.unreadable, options)
+        opened = open_splits(dataset, options, self.store)
+        self.sources = features.find_all(backbones, self.taps, options, self.memo, every=True)
+        self.images: ImageSet = features.concat(list(opened.values()))
+        self.ids, self.unreadable = identify(self.images, self.memo, options)
+        refuse_unreadable(self.unreadable, options)
         self._refuse_none_left()
 
-    def find(self, backbones: Sequence[Any]) -> list[features.Source]:
-        """The sources of `backbones`; refused if one has no such tap."""
-        return features.find_all(backbones, self.taps, self.options, self.memo)
-
-    def run(self, backbones: Sequence[Any], shard: tuple[int, int] | None = None) -> list[features.Spent]:
+    def run(self, shard: tuple[int, int] | None = None) -> Iterator[Extracted]:
         """Extract what the store lacks, a backbone at a time."""
-        done = []
         ours = self.readable(shard)
         images, ids = self.images.subset(ours), self.ids[ours]
-        for source in self.find(backbones):
-            _, spent = features.ensure(
+        for source in self.sources:
+            plan, spent = features.ensure(
                 source, images, ids, self.taps, self.options, store=self.store, memo=self.memo
             )
             self.unreadable |= spent.unreadable
-            done.append(spent)
-            console.note(f"{source.asked}: {spent.computed:,} images extracted, {spent.cached:,} were cached")
+            said = counted(spent.computed, "image")
+            console.note(f"{source.asked}: {said} extracted, {spent.cached:,} cached")
             self._refuse_none_left()
-        return done
+            yield Extracted(
+                source.asked,
+                {f"{tap.kind}@{tap.layer}": which.digest for tap, which in plan.identities.items()},
+                spent.computed + spent.cached,
+                spent.computed,
+                spent.cached,
+                dict(self.unreadable),
+                round(spent.seconds, 3),
+            )
 
     def readable(self, shard: tuple[int, int] | None = None) -> np.ndarray:
         """Positions of the images to extract.  A share is of the whole set, whatever is known by then to be bad."""
@@ -74,5 +93,6 @@ class Extraction:
     def _refuse_none_left(self) -> None:
         if len(self.unreadable) == len(self.images):
             raise UsageError(
-                f"none of the {len(self.images)} images of {self.images.name} can be read; `visbench check` shows why"
+                f"no image of {self.images.name} can be read ({counted(len(self.images), 'file')} tried); "
+                "`visbench check` shows why"
             )

@@ -1,9 +1,10 @@
-"""What a run would do and cost, before it does it."""
+"""What a run or an extraction would do and cost, before it does it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,61 +13,122 @@ from extract import plan as planning
 from extract.memo import Memo
 from extract.plan import Plan
 from extract.store import Store
+from extract.wording import counted
 from visbench import console, features
+from visbench.extraction import Extraction
 from visbench.options import Options
 from visbench.pipeline import Session
-from visbench.tasks import probe_name
 
 TRIALS = 2  # forward passes a rate is guessed from; the first warms up
 
 
-def forecast(session: Session, backbones: Sequence[Any], probes: Sequence[str | None]) -> str:
-    """What a run would extract and probe, as lines of text."""
-    _, ids = session.images()
-    sources = session.find(backbones)
+@dataclass(frozen=True)
+class Cost:
+    """What one backbone would cost."""
+
+    backbone: str
+    images: int
+    passes: int  # forward passes: images of which any tap is missing
+    cached: int  # images that need none
+    missing: dict[str, int]  # tap → rows to be written
+    bytes: int  # that the store would grow by
+    seconds: float  # estimated
+    device: str | None  # None where nothing is to be computed
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        said = f"features   {self.backbone}  {counted(self.images, 'image')}: "
+        said += f"{counted(self.passes, 'forward pass')}, {self.cached:,} cached"
+        return said + (f" · about {console.duration(self.seconds)} on {self.device}" if self.passes else "")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The cost of a call; probes and what they run on where it is a run."""
+
+    backbones: tuple[Cost, ...]
+    store: str
+    bytes: int
+    free_bytes: int | None
+    task: str | None = None
+    probes: tuple[str, ...] = ()
+    images: dict[str, int] = field(default_factory=dict)  # by role
+    records: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return asdict(self)
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        room = f" (of {console.size(self.free_bytes)} free)" if self.free_bytes is not None else ""
+        lines = [
+            *(each.line for each in self.backbones),
+            f"store      +{console.size(self.bytes)}{room} at {self.store}",
+        ]
+        if self.task is not None:
+            counts = ", ".join(f"{count:,} {role}" for role, count in self.images.items())
+            said = counted(self.records, "record")
+            lines.append(f"probes     {', '.join(self.probes) or self.task} on {counts}; {said}")
+        return "\n".join(lines)
+
+
+def of_run(session: Session) -> Forecast:
+    """What `session` would extract and probe."""
     options = session.options
-    lines = features_forecast(sources, ids, [options.tap], options, store=session.store, memo=session.memo)
-    names = [probe_name(session.task, probe, options) or session.task.name for probe in probes]
-    counts = ", ".join(f"{len(each):,} {role}" for role, each in session.data.sets.items())
-    lines.append(f"probes     {', '.join(names)} on {counts}; {len(sources) * len(names)} records")
-    return "\n".join(lines)
+    _, ids = session.images()
+    costs, room = _features(session.sources, ids, options, session.store, session.memo)
+    return Forecast(
+        costs,
+        **room,
+        task=session.task.name,
+        probes=tuple(probe for probe in session.probes if probe is not None),
+        images={role: len(images) for role, images in session.data.sets.items()},
+        records=len(session.sources) * len(session.probes),
+    )
 
 
-def features_forecast(
+def of_extraction(work: Extraction, shard: tuple[int, int] | None = None) -> Forecast:
+    """What `work`, or a share of it, would extract."""
+    ids = work.ids[work.readable(shard)]
+    costs, room = _features(work.sources, ids, work.options, work.store, work.memo)
+    return Forecast(costs, **room)
+
+
+def _features(
     sources: Sequence[features.Source],
     ids: np.ndarray,
-    taps: Sequence[str],
     options: Options,
-    *,
     store: Store,
     memo: Memo,
-) -> list[str]:
-    """Forward passes and time of each backbone, and what the store would grow by."""
-    plans = [planning.make(each.spec, taps, ids, store=store, dtype=options.dtype) for each in sources]
+) -> tuple[tuple[Cost, ...], dict[str, Any]]:
+    """The cost of each backbone, and what the store is in for."""
+    plans = [planning.make(each.spec, each.taps, ids, store=store, dtype=options.dtype) for each in sources]
     for plan in plans:
         features.check_room(plan, store)
-    lines = [
-        f"features   {source.asked}  {_passes(plan)}{_time(source, plan, options, memo)}"
-        for source, plan in zip(sources, plans, strict=True)
-    ]
-    free = store.free_bytes()
-    room = f" (of {console.size(free)} free)" if free is not None else ""
-    return [*lines, f"store      +{console.size(sum(plan.bytes for plan in plans))}{room} at {store.url}"]
+    costs = tuple(_cost(source, plan, options, memo) for source, plan in zip(sources, plans, strict=True))
+    grows = sum(cost.bytes for cost in costs)
+    return costs, {"store": store.url, "bytes": grows, "free_bytes": store.free_bytes()}
 
 
-def _passes(plan: Plan) -> str:
-    return f"{len(plan.ids):,} images: {plan.passes:,} forward passes, {plan.cached:,} cached"
+def _cost(source: features.Source, plan: Plan, options: Options, memo: Memo) -> Cost:
+    seconds, device = _time(source, plan, options, memo)
+    missing = {f"{tap.kind}@{tap.layer}": int(rows.sum()) for tap, rows in plan.lacking.items()}
+    return Cost(source.asked, len(plan.ids), plan.passes, plan.cached, missing, plan.bytes, seconds, device)
 
 
-def _time(source: features.Source, plan: Plan, options: Options, memo: Memo) -> str:
+def _time(source: features.Source, plan: Plan, options: Options, memo: Memo) -> tuple[float, str | None]:
+    """Seconds, by what was measured before or is now, and on which device."""
     if not plan.passes:
-        return ""
+        return 0.0, None
     from extract import machine  # brings in torch
 
     device = options.device or machine.default_device()
     known = memo.recall("rate", machine.rate_key(plan.spec, device))
     rate = known["images_per_second"] if known else _measure(source, device)
-    return f" · about {console.duration(plan.passes / rate)} on {device}"
+    return plan.passes / rate, device
 
 
 def _measure(source: features.Source, device: str) -> float:

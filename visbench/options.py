@@ -10,6 +10,7 @@ from typing import Any, Literal
 from visbench.errors import UsageError, did_you_mean
 
 Protocol = Literal["standard", "visbench"]
+CONTROLS = ("shuffle", "random-weights", "pixels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,13 @@ class Options:
     standardize: bool | None = None
     refit: bool = True
     widen: bool = False
+    select: str | None = None  # val, holdout or cv5; None: val where there is one
     seed: int = 0
+    seeds: int = 1  # fits of a probe that is random, from `seed` up
+    grid: Mapping[str, tuple[Any, ...]] | None = None  # of a sweep: axis → values
+    shots: int | None = None  # training images a class
+    draws: int = 1  # of those
+    controls: tuple[str, ...] = ()
 
     # records
     results: str | Path | None = None
@@ -63,6 +70,13 @@ class Options:
         ):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} is {getattr(self, name)!r}; it can be {', '.join(allowed)}")
+        for control in self.controls:
+            if control not in CONTROLS:
+                near = did_you_mean(control, CONTROLS)
+                raise UsageError(f'there is no control "{control}".{near} There are {", ".join(CONTROLS)}.')
+        for name in ("seeds", "draws"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; it counts from 1")
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"limit is {self.limit}; it counts images a class and starts at 1")
 

@@ -43,5 +43,7 @@ class Outcome:
     selection: dict[str, Any] = field(default_factory=dict)  # what it found, for selection["outcome"]
     convergence: dict[str, Any] = field(default_factory=dict)
     per_sample: dict[str, np.ndarray] = field(default_factory=dict)  # metric → (n,), for paired comparisons
+    trials: list[dict[str, Any]] = field(default_factory=list)  # of a search: a row a setting, with its score
+    tap: str | None = None  # the one that was chosen, where several were asked for
     warnings: list[str] = field(default_factory=list)
     probe: Any = None

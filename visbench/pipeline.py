@@ -1,27 +1,36 @@
-"""A run from images to records: data → features → probe → record, the same for the command line and Python."""
+"""A run from images to records: data → features → probe → record, the same for the command line and Python.
+
+A sweep is a run over a grid: the same session, the same search, more settings.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import metadata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from extract.datasets import ImageSet
+from extract.ids import keys
 from extract.memo import Memo
+from extract.plan import Plan
 from extract.store import Store
 from visbench import console, data, features, results
 from visbench.data import RunData
+from visbench.errors import UsageError
+from visbench.features import Source, Spent
+from visbench.journal import Journal, journal_path
+from visbench.measures import make_measures
 from visbench.options import Options, make_options
 from visbench.outcome import Outcome, Rows
+from visbench.planning import finished, planned
 from visbench.record import Record, run_key
 from visbench.runtime import prepare_jax
 from visbench.tasks import Task, get_task, probe_name
-
-_VERSIONS = ("visbench", "torch", "torchvision", "timm", "open-clip-torch", "jax", "numpy", "tensorstore")
+from visbench.trials import Trials
 
 
 @dataclass(frozen=True)
@@ -34,37 +43,53 @@ class Result:
     probe: Any = field(default=None, repr=False)  # None where a record was found by --resume
     warnings: tuple[str, ...] = ()
     per_sample: Mapping[str, Any] = field(default_factory=dict, repr=False)  # metric → (n,), test order
+    trials: Sequence[Mapping[str, Any]] = field(default=(), repr=False)  # of a search: a row a setting
     resumed: bool = False  # read from the results by --resume, not computed
 
 
 class Session:
-    """What the runs of one call share: the store, the memo, the images."""
+    """What the runs of one call share: the store, the memo, the images, the backbones.
 
-    def __init__(self, task: str, dataset: Any, options: Options, *, train_dataset: Any = None) -> None:
+    What is wrong with a name, a setting, a tap or the layout of the data is refused before an image is read.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        dataset: Any,
+        options: Options,
+        backbones: Sequence[Any],
+        probes: Sequence[str | None] = (None,),
+        *,
+        train_dataset: Any = None,
+        shots: Sequence[int | None] = (),
+    ) -> None:
         self.task: Task = get_task(task)
         self.options = options
+        self.probes = list(dict.fromkeys(probe_name(self.task, probe, options) for probe in probes))
+        prepare_jax()
+        self.measures = make_measures(
+            self.task, self.probes, options, shots or (options.shots,)
+        )  # refuses wrong settings
         if options.results is not None:
             results.check_writable(options.results)
         self.store = options.store if isinstance(options.store, Store) else Store(options.store)
         self.memo = Memo()
-        self.data: RunData = data.gather(
-            self.task, dataset, train_dataset, options, store=self.store, memo=self.memo
-        )
+        divided = data.divided(self.task, dataset, train_dataset, options, store=self.store)
+        self.sources = features.find_all(backbones, self.taps, options, self.memo)
+        self.data: RunData = data.gather(self.task, divided, options, memo=self.memo)
         data.report_duplicates(self.data)
 
-    def run(self, backbones: Sequence[Any], probes: Sequence[str | None] = (None,)) -> Iterator[Result]:
-        """One result for each backbone and probe, each appended to the results as it comes."""
-        prepare_jax()
-        names = list(dict.fromkeys(probe_name(self.task, probe, self.options) for probe in probes))
-        measures = _measures(self.task.measurement(), names, self.options)  # refuses wrong settings first
-        sources = self.find(backbones)
-        known = self._known()
-        for source in sources:
-            yield from self._run_backbone(source, measures, known)
+    @property
+    def taps(self) -> list[str]:
+        """Every tap that a measurement asks for."""
+        return list(dict.fromkeys(tap for measure in self.measures for tap in measure.taps))
 
-    def find(self, backbones: Sequence[Any]) -> list[features.Source]:
-        """The sources of `backbones`; refused if one has no such tap."""
-        return features.find_all(backbones, [self.options.tap], self.options, self.memo)
+    def run(self) -> Iterator[Result]:
+        """One result for each backbone and measurement, each appended to the results as it comes."""
+        known = self._known()
+        for source in self.sources:
+            yield from self._run_backbone(source, known)
 
     def images(self) -> tuple[ImageSet, np.ndarray]:
         """The images of all roles as one set, with their row ids."""
@@ -74,31 +99,27 @@ class Session:
             np.concatenate([self.data.ids[role] for role in roles]),
         )
 
-    def _run_backbone(
-        self, source: features.Source, measures: Sequence[Any], known: Mapping[str, Record]
-    ) -> Iterator[Result]:
-        keys = [run_key(self._planned(source, measure)) for measure in measures]
-        for key in keys:
-            if key in known:
-                console.note(
-                    f"{source.asked}: a record of {known[key].timestamp} answers this, nothing is computed"
-                )
-                yield Result(known[key].metrics, known[key].intervals, known[key], resumed=True)
-        todo = [measure for measure, key in zip(measures, keys, strict=True) if key not in known]
+    def _run_backbone(self, source: Source, known: Mapping[str, Record]) -> Iterator[Result]:
+        found = {run_key(self._planned(source, measure)): measure for measure in self.measures}
+        for key in [key for key in found if key in known]:
+            console.note(
+                f"{source.asked}: a record of {known[key].timestamp} answers this, nothing is computed"
+            )
+            yield Result(known[key].metrics, known[key].intervals, known[key], resumed=True)
+        todo = [measure for key, measure in found.items() if key not in known]
         if not todo:
             return
-        rows, spent = self._rows(source)
+        plan, spent = self._extracted(source)
         for measure in todo:
-            began = time.monotonic()
-            outcome: Outcome = measure(rows, self.data)
-            seconds = time.monotonic() - began
-            record = replace(
-                self._planned(source, measure),
-                **_found(outcome),
+            rows = self._reader(source, plan)
+            began, before = time.monotonic(), self._planned(source, measure)
+            outcome: Outcome = measure(rows, self.data, self._trials(source, before))
+            record = finished(
+                before,
+                source,
+                outcome,
                 counts={**self.data.counts, "converted": spent.converted},
-                device=_device(),
-                duration_seconds=round(seconds + spent.seconds, 3),
-                versions={name: version for name in _VERSIONS if (version := _version(name))},
+                duration_seconds=round(time.monotonic() - began + spent.seconds, 3),
             )
             if self.options.results is not None:
                 results.append(self.options.results, [record])
@@ -111,14 +132,14 @@ class Session:
                 outcome.probe,
                 tuple(outcome.warnings),
                 outcome.per_sample,
+                outcome.trials,
             )
 
-    def _rows(self, source: features.Source) -> tuple[dict[str, Rows], features.Spent]:
-        """The features of every role, aligned with labels; unreadable images are gone from `data` afterwards."""
+    def _extracted(self, source: Source) -> tuple[Plan, Spent]:
+        """See that the features are there; unreadable images are gone from `data` afterwards."""
         images, ids = self.images()
-        tap = self.options.tap
         plan, spent = features.ensure(
-            source, images, ids, [tap], self.options, store=self.store, memo=self.memo
+            source, images, ids, source.taps, self.options, store=self.store, memo=self.memo
         )
         if spent.unreadable:
             own = dict(zip(images.names, self.data.names, strict=True))  # `concat` may tell copies apart
@@ -126,45 +147,39 @@ class Session:
             self.data.check()
         if not spent.computed:
             console.note(f"features  {source.asked}  all {len(ids):,} images cached")
-        rows = {}
-        for role, each in self.data.sets.items():
-            read = features.read(plan, tap, self.data.ids[role], self.store)
-            rows[role] = Rows(read, each.known_labels, self.data.ids[role])
-        return rows, spent
+        return plan, spent
 
-    def _planned(self, source: features.Source, measure: Any) -> Record:
-        """All of the record that is known before anything runs, which is all that its keys are made of."""
-        options, spec, run = self.options, source.spec, self.data
-        (tap,) = features.resolved_taps([options.tap], spec)
-        return Record(
-            task=self.task.name,
-            level=self.task.level,
-            protocol=options.protocol,
-            dataset=run.name,
-            **run.splits,
-            dataset_size=len(run.sets["test"]),
-            dataset_fingerprint=run.fingerprint,
-            dataset_params=dict(run.params),
-            unreadable=dict(run.unreadable),
-            backbone=source.asked,
-            backbone_key=spec.weights,
-            backbone_spec=dict(features.describe(spec)),
-            control=source.control,
-            image_size=source.image_size,
-            taps=[options.tap],
-            taps_resolved=[f"{tap.kind}@{tap.layer}"],
-            pooling=tap.kind,
-            pooling_requested=options.pooling,
-            feature_mode="pooled",
-            layer=tap.layer,
-            feature_dtype=options.dtype,
-            seed=options.seed,
-            headline=self.task.headline,
-            better=self.task.metrics[self.task.headline],
-            notes=options.notes,
-            caller=options.caller,
-            **measure.plan(run),
+    def _reader(self, source: Source, plan: Plan) -> Callable[[str], dict[str, Rows]]:
+        """The rows of every role under a tap, aligned with labels; each tap is read once."""
+
+        @cache
+        def read(tap: str) -> dict[str, Rows]:
+            rows = {}
+            for role, images in self.data.sets.items():
+                ids = self.data.ids[role]
+                labels = images.known_labels
+                if source.shuffled and (role != "test" or not self.task.fitted):
+                    labels = _shuffled(labels, ids, self.options.seed)
+                rows[role] = Rows(features.read(plan, tap, ids, self.store), labels, ids)
+            return rows
+
+        return read
+
+    def _trials(self, source: Source, record: Record) -> Trials:
+        path = None
+        if self.options.results is not None and self.options.grid is not None:
+            path = journal_path(self.options.results, run_key(record))
+        resolved = features.resolved_taps(source.taps, source.spec)
+        first = {tap: asked for asked, tap in reversed([*zip(source.taps, resolved, strict=True)])}
+        return Trials(
+            frozenset(first.values()),  # two names of one tap are tried once
+            Journal(path),
+            source.asked,
+            f"{path.parent.name}/{path.name}" if path is not None else None,
         )
+
+    def _planned(self, source: Source, measure: Any) -> Record:
+        return planned(self.task, self.options, source, self.data, measure)
 
     def _known(self) -> dict[str, Record]:
         if not self.options.resume or self.options.results is None:
@@ -189,40 +204,18 @@ def run(
     file that the record is appended to.  Other options are the fields of `visbench.options.Options`, and the
     settings of the probe (`C`, `l2`, `k`, `learning_rate`, `weight_decay`, `epochs`).
     """
-    session = Session(task, dataset, make_options(results=results, **options), train_dataset=train_dataset)
-    (result,) = session.run([backbone], [probe])
+    settings = make_options(results=results, **options)
+    if settings.controls:
+        raise UsageError(
+            "controls are backbones beside the one that is asked for; visbench.sweep runs several"
+        )
+    (result,) = Session(task, dataset, settings, [backbone], [probe], train_dataset=train_dataset).run()
     return result
 
 
-def _measures(make: Any, names: Sequence[str | None], options: Options) -> list[Any]:
-    """The measurement of each probe, which gets the settings it has; one that none of them has is refused."""
-    settings = dict(options.probe_settings)
-    if options.standardize is not None:
-        settings["standardize"] = options.standardize
-    homeless = {key for key in settings if not any(key in make.accepts(name) for name in names)}
-    measures = []
-    for name in names:
-        own = {key: value for key, value in settings.items() if key in make.accepts(name) | homeless}
-        standardize = own.pop("standardize", None)
-        measures.append(make(name, replace(options, standardize=standardize, probe_settings=own)))
-    return measures
-
-
-def _found(outcome: Outcome) -> dict[str, Any]:
-    return {
-        name: getattr(outcome, name)
-        for name in ("metrics", "intervals", "n", "context", "hyperparameters", "selection", "convergence")
-    }
-
-
-def _device() -> str:
-    import jax
-
-    return str(jax.default_backend())
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+def _shuffled(labels: np.ndarray, ids: np.ndarray, seed: int) -> np.ndarray:
+    """The labels in a random order that depends on the images and the seed alone; copies may get several."""
+    order = np.argsort(keys(ids), kind="stable")
+    shuffled = np.empty_like(labels)
+    shuffled[order] = np.random.default_rng(seed).permutation(labels[order])
+    return shuffled

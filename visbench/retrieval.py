@@ -5,7 +5,7 @@ Axes: n samples, d dims, q queries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from visbench.data import RunData
 from visbench.errors import UsageError
 from visbench.options import Options
 from visbench.outcome import Outcome, Rows
+from visbench.trials import Trials
 
 TOPK = (1, 5, 10)
 
@@ -78,6 +79,7 @@ class Retrieval:
     name = "retrieval"
 
     def __init__(self, probe: str | None, options: Options) -> None:
+        self._tap = options.tap
         settings = dict(options.probe_settings)
         topk = settings.pop("topk", TOPK)
         if settings or options.standardize:
@@ -90,13 +92,18 @@ class Retrieval:
         """The settings there are."""
         return {"topk"}
 
+    @property
+    def taps(self) -> list[str]:
+        """The tap it reads, as asked."""
+        return [self._tap]
+
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before."""
         return {"task_params": {"topk": list(self.probe.topk), "rule": self.probe.rule}}
 
-    def __call__(self, rows: Mapping[str, Rows], run: RunData) -> Outcome:
+    def __call__(self, rows_of: Callable[[str], Mapping[str, Rows]], run: RunData, trials: Trials) -> Outcome:
         """Score every query of the scored split."""
-        test = rows["test"]
+        test = rows_of(self._tap)["test"]
         outcome = self.probe.score(test.features, test.labels)
         outcome.probe = self.probe
         unmet = [str(k) for k in self.probe.topk if k not in TOPK and f"recall@{k}" not in outcome.metrics]

@@ -1,52 +1,56 @@
-"""The read-outs of classification behind one face: fit every setting of a grid, then give logits a setting.
+"""The read-outs of classification behind one face: fit every setting of a grid, group by group.
 
 A grid runs from the strongest regularisation to the weakest.
-Axes: n samples, d dims, c classes, s settings.
+Axes: n samples, d dims, c classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from probes import knn, linear, logistic, ridge
+from probes import linear, logistic, ridge
 from probes.checks import check_k
+from visbench.fits import Fits, Neighbours, Stacked
+from visbench.grid import Grid, Setting, geometric
 
-Setting = dict[str, Any]
 # What is scored is solved to its optimum in float32; what is only compared, to 1e-4 of the objective.
 FINAL: dict[str, Any] = {"tol": 3e-6}
 CHOOSING: dict[str, Any] = {"tol": 1e-3, "saturated": 1e-3}
-SPARE = 8  # neighbours beyond the largest k, so that ties at the last place are seen
 
-
-class Fits(Protocol):
-    """The read-outs of all settings."""
-
-    def logits(self, features: np.ndarray) -> Iterator[np.ndarray]:
-        """(n, c) for each setting, in the grid's order."""
-
-    def convergence(self, index: int) -> dict[str, Any]:
-        """How well the optimiser did; empty where nothing is optimised."""
+Groups = Iterator[tuple[np.ndarray, Fits]]  # indices of settings, and their read-outs
 
 
 class Solver(Protocol):
     """A way to fit, with the grid it is tried over."""
 
+    leaves: ClassVar[
+        frozenset[str]
+    ]  # what one program varies; another value of anything else is another program
+    random: ClassVar[bool]  # whether another seed gives another fit
+    chained: ClassVar[bool]  # whether a group of settings starts from the one before it
+
     @property
     def standardize(self) -> bool:
         """Whether features are standardised first, by the rows that are fitted."""
 
-    def grid(self) -> list[Setting]:
+    def grid(self) -> Grid:
         """The settings to choose from; one if there is nothing to choose."""
 
-    def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
-        """Fit them all on the same rows."""
+    def groups(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Groups:
+        """Fit all settings on the same rows, only to compare them."""
+
+    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
+        """Fit some settings to be scored."""
+
+    def seeded(self, seed: int) -> Self:
+        """The same with another seed, where that changes anything."""
 
     def training(self) -> dict[str, Any] | None:
         """Settings of an iterative fit that every row of a board must share."""
@@ -59,48 +63,51 @@ class Solver(Protocol):
 
 
 @dataclass(frozen=True)
-class _Stacked:
-    """Fits of one probe module whose leaves have a leading axis of settings."""
+class _Deterministic:
+    random: ClassVar[bool] = False
+    chained: ClassVar[bool] = False
 
-    module: Any
-    fits: Any
-    size: int
+    def seeded(self, seed: int) -> Self:
+        return self
 
-    def logits(self, features: np.ndarray) -> Iterator[np.ndarray]:
-        for index in range(self.size):
-            yield np.asarray(self.module.predict(self._one(index), features))
+    def training(self) -> dict[str, Any] | None:
+        return None
 
-    def convergence(self, index: int) -> dict[str, Any]:
-        fit = self._one(index)
-        names = ("converged", "grad_norm", "steps")
-        return {name: np.asarray(getattr(fit, name)).item() for name in names if hasattr(fit, name)}
+    def fixed(self) -> dict[str, Any]:
+        return {}
 
-    def _one(self, index: int) -> Any:
-        return jax.tree.map(lambda leaf: leaf[index], self.fits)
+    def complete(self, setting: Setting, n: int) -> Setting:
+        return setting
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(_Deterministic):
     """Multinomial logistic regression at its optimum, for all C together."""
 
-    C: tuple[float, ...] = tuple(np.logspace(-6, 4, 21))
+    leaves: ClassVar[frozenset[str]] = frozenset({"C", "l2"})
+    chained: ClassVar[bool] = True
+
+    C: tuple[float, ...] = geometric(1e-6, 1e4, 21)
     l2: tuple[float, ...] = ()  # per sample; in place of C where it is given
     standardize: bool = True
     max_steps: int = 1000
 
-    def grid(self) -> list[Setting]:
-        if self.l2:
-            return [{"l2": value} for value in sorted(self.l2, reverse=True)]
-        return [{"C": float(value)} for value in sorted(self.C)]
+    def grid(self) -> Grid:
+        return Grid({"l2": tuple(sorted(self.l2, reverse=True))} if self.l2 else {"C": tuple(sorted(self.C))})
 
-    def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
-        l2s = np.array([self.complete(setting, len(x))["l2"] for setting in grid])
-        precision = FINAL if len(grid) == 1 else CHOOSING
-        fits = logistic.path(x, y, l2s, num_classes=num_classes, max_steps=self.max_steps, **precision)
-        return _Stacked(logistic, jax.tree.map(np.asarray, fits), len(grid))
+    def groups(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Groups:
+        for indices, fits in self._solve(x, y, settings, num_classes, **CHOOSING):
+            yield indices, Stacked(fits)
 
-    def training(self) -> None:
-        return None
+    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
+        ((_, fits),) = self._solve(x, y, settings, num_classes, **FINAL)
+        return Stacked(fits)
+
+    def _solve(
+        self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int, **how: Any
+    ) -> Any:
+        l2s = np.array([self.complete(setting, len(x))["l2"] for setting in settings])
+        return logistic.groups(x, y, l2s, num_classes=num_classes, max_steps=self.max_steps, **how)
 
     def fixed(self) -> dict[str, Any]:
         fixed = {"max_steps": self.max_steps, **FINAL}
@@ -113,47 +120,49 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(_Deterministic):
     """Least squares on one-hot targets, all penalties from one eigendecomposition."""
 
-    l2: tuple[float, ...] = tuple(np.logspace(4, -6, 21))  # per sample
+    leaves: ClassVar[frozenset[str]] = frozenset({"l2"})
+
+    l2: tuple[float, ...] = geometric(1e4, 1e-6, 21)  # per sample
     standardize: bool = True
 
-    def grid(self) -> list[Setting]:
-        return [{"l2": float(value)} for value in sorted(self.l2, reverse=True)]
+    def grid(self) -> Grid:
+        return Grid({"l2": tuple(sorted(self.l2, reverse=True))})
 
-    def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
-        l2s = np.array([setting["l2"] for setting in grid], np.float32)
-        return _Stacked(ridge, ridge.path(x, y, l2s, num_classes=num_classes), len(grid))
+    def groups(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Groups:
+        yield np.arange(len(settings)), self.fit(x, y, settings, num_classes)
 
-    def training(self) -> None:
-        return None
-
-    def fixed(self) -> dict[str, Any]:
-        return {}
-
-    def complete(self, setting: Setting, n: int) -> Setting:
-        return setting
+    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
+        l2s = np.array([setting["l2"] for setting in settings], np.float32)
+        return Stacked(jax.tree.map(np.asarray, ridge.path(x, y, l2s, num_classes=num_classes)))
 
 
 @dataclass(frozen=True)
 class Linear:
     """The classic linear probe: one affine layer, AdamW, a fixed number of epochs."""
 
-    learning_rate: float = 1e-2
-    weight_decay: float = 1e-4
+    leaves: ClassVar[frozenset[str]] = frozenset({"learning_rate", "weight_decay"})
+    random: ClassVar[bool] = True
+    chained: ClassVar[bool] = False
+
+    learning_rate: tuple[float, ...] = (1e-2,)
+    weight_decay: tuple[float, ...] = (1e-4,)
     epochs: int = 200
     train_batch_size: int = 256
     seed: int = 0
     standardize: bool = True
 
-    def grid(self) -> list[Setting]:
-        return [{"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}]
+    def grid(self) -> Grid:
+        return Grid({"learning_rate": self.learning_rate, "weight_decay": self.weight_decay})
 
-    def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
-        hparams = linear.Hparams(
-            *(jnp.array([setting[name] for setting in grid]) for name in linear.Hparams._fields)
-        )
+    def groups(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Groups:
+        yield np.arange(len(settings)), self.fit(x, y, settings, num_classes)
+
+    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
+        values = ([setting[name] for setting in settings] for name in linear.Hparams._fields)
+        hparams = linear.Hparams(*map(jnp.array, values))
         fit = partial(
             linear.fit,
             num_classes=num_classes,
@@ -161,8 +170,10 @@ class Linear:
             epochs=self.epochs,
             batch_size=self.train_batch_size,
         )
-        fits = jax.vmap(fit, in_axes=(None, None, 0))(x, y, hparams)
-        return _Stacked(linear, jax.tree.map(np.asarray, fits), len(grid))
+        return Stacked(jax.tree.map(np.asarray, jax.vmap(fit, in_axes=(None, None, 0))(x, y, hparams)))
+
+    def seeded(self, seed: int) -> Self:
+        return replace(self, seed=seed)
 
     def training(self) -> dict[str, Any]:
         return {
@@ -180,56 +191,25 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Knn:
-    """Votes of the nearest training rows; every k from one search."""
+class Knn(_Deterministic):
+    """Votes of the nearest training rows; every k and temperature from one search."""
+
+    leaves: ClassVar[frozenset[str]] = frozenset({"k", "temperature"})
 
     k: tuple[int, ...] = (20, 5)  # more neighbours smooth more, so they come first
-    temperature: float | None = 0.07  # None, or inf where it is given: a plain majority
+    temperature: tuple[float | None, ...] = (0.07,)  # None, or inf where it is given: a plain majority
     standardize: bool = field(default=False, init=False)  # cosine similarity has its own unit
 
-    def grid(self) -> list[Setting]:
-        return [{"k": k} for k in sorted(self.k, reverse=True)]
+    def grid(self) -> Grid:
+        return Grid({"k": tuple(sorted(self.k, reverse=True)), "temperature": self.temperature})
 
-    def fit(self, x: np.ndarray, y: np.ndarray, grid: Sequence[Setting], num_classes: int) -> Fits:
-        ks = [setting["k"] for setting in grid]
-        check_k(max(ks), len(x))
-        return _Neighbours(x, y, ks, self.temperature, num_classes)
+    def groups(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Groups:
+        yield np.arange(len(settings)), self.fit(x, y, settings, num_classes)
 
-    def training(self) -> None:
-        return None
-
-    def fixed(self) -> dict[str, Any]:
-        return {"temperature": self.temperature}
-
-    def complete(self, setting: Setting, n: int) -> Setting:
-        return {**setting, "temperature": self.temperature}
-
-
-@dataclass(frozen=True)
-class _Neighbours:
-    bank: np.ndarray
-    labels: np.ndarray
-    ks: list[int]
-    temperature: float | None
-    num_classes: int
-
-    def logits(self, features: np.ndarray) -> Iterator[np.ndarray]:
-        """Shares of the votes; the winner of a tie is lifted by less than votes can differ, so argmax finds it."""
-        k = min(max(self.ks) + SPARE, len(self.bank))
-        similarity, index = knn.search(features, self.bank, k=k)
-        votes = knn.predict(
-            similarity,
-            self.labels[index],
-            ks=tuple(self.ks),
-            temperature=self.temperature,
-            num_classes=self.num_classes,
-        )
-        for share, label in zip(np.array(votes.share), np.asarray(votes.label), strict=True):
-            share[np.arange(len(share)), label] += 2e-6
-            yield share
-
-    def convergence(self, index: int) -> dict[str, Any]:
-        return {}
+    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
+        pairs = [(setting["k"], setting["temperature"]) for setting in settings]
+        check_k(max(k for k, _ in pairs), len(x))
+        return Neighbours(x, y, pairs, num_classes)
 
 
 SOLVERS: Mapping[str, type[Solver]] = {"logistic": Logistic, "linear": Linear, "ridge": Ridge, "knn": Knn}

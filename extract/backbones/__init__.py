@@ -50,7 +50,7 @@ def load(what: str | Request | nn.Module | Backbone, **options: Any) -> Backbone
         return CustomBackbone(what, **options)
     name = what if isinstance(what, str) else what.name
     if name in REGISTERED:
-        return create(name, **(options if isinstance(what, str) else _changed(what)))
+        return create(name, **(options if isinstance(what, str) else what.changed()))
     request = _request(name, options) if isinstance(what, str) else replace(what, **options)
     if request.library is None:
         raise InputError(_unknown(name))
@@ -73,13 +73,6 @@ def _request(name: str, options: dict[str, Any]) -> Request:
             )
             raise InputError(f"{name} has no option {option}{hint}")
     return Request(name, **options)
-
-
-def _changed(request: Request) -> dict[str, Any]:
-    """The options of `request` that are not at their default: all that a registered factory should see."""
-    plain = Request(request.name)
-    pairs = ((field.name, getattr(request, field.name)) for field in fields(Request))
-    return {name: value for name, value in pairs if value != getattr(plain, name)}
 
 
 def _unknown(name: str) -> str:

@@ -19,6 +19,7 @@ from extract.errors import InputError
 from extract.spec import BackboneSpec
 from extract.taps import Tap
 from extract.transforms import ImageTransform, grey_picture
+from extract.wording import counted
 
 FEATURE_MODES = ("dense_only", "dense_cls_broadcast", "dense_plus_cls")
 
@@ -44,7 +45,9 @@ class Layer(NamedTuple):
         if tap.kind == "mean":
             return self.patches.float().mean(1)
         if self.grid is None:
-            raise InputError(f"{self.patches.shape[1]} patch tokens fill no known grid; declare patch_size=")
+            raise InputError(
+                f"{counted(self.patches.shape[1], 'patch token')} without a known grid; declare patch_size="
+            )
         grid = self.patches.float().reshape(self.patches.shape[0], *self.grid, -1)  # not len(): traced
         return grid.clone(memory_format=torch.contiguous_format)
 

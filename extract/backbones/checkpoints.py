@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from extract.errors import InputError
+from extract.wording import counted
 
 State = dict[str, Tensor]
 
@@ -144,7 +145,9 @@ def random_parameters(module: nn.Module, missing: int | None, source: str) -> tu
     """How many parameters are random, and a note where any is; `missing` is None where nothing was loaded."""
     if missing is None:
         return sum(parameter.numel() for parameter in module.parameters()), ("the weights are random",)
-    return missing, (f"{missing} parameters are random: {source} lacks them",) if missing else ()
+    return missing, (
+        f"{counted(missing, 'parameter')} left random: {source} lacks as many",
+    ) if missing else ()
 
 
 @contextmanager

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from torch import Tensor, nn
 
 from extract.backbones.base import Backbone
 from extract.backbones.custom import CustomBackbone
-from extract.errors import InputError
+from extract.controls import CELLS, pixels, transform
 from extract.requests import Request
-from extract.transforms import Transform
-
-SIDE = 8  # cells a side
 
 
 class Pixels(nn.Module):
@@ -20,12 +15,12 @@ class Pixels(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, 3, s, s) to (b, 192)."""
-        return nn.functional.adaptive_avg_pool2d(images, SIDE).flatten(1)
+        return nn.functional.adaptive_avg_pool2d(images, CELLS).flatten(1)
 
 
 def load(request: Request) -> Backbone:
     """The control that `request` names."""
-    if request.model != "pixels":
-        raise InputError(f'there is no control "{request.model}"; there is pixels')
-    size = 224 if request.image_size == "native" else cast(int, request.image_size)
-    return CustomBackbone(Pixels(), Transform(size=size, crop_pct=request.crop_pct), name="pixels")
+    spec = pixels(request)
+    backbone = CustomBackbone(Pixels(), transform(request), name="pixels")
+    backbone.spec = spec
+    return backbone

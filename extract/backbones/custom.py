@@ -13,11 +13,13 @@ from PIL import Image
 from torch import Tensor, nn
 
 from extract.backbones.base import Backbone, Facts, Layer
+from extract.backbones.independence import refuse_batch_statistics, refuse_dependence
 from extract.backbones.outputs import Declared, interpret
 from extract.digests import module_token
 from extract.errors import InputError
 from extract.requests import minor
 from extract.transforms import CallableTransform, Transform
+from extract.wording import counted
 
 FeatureFn = Callable[[nn.Module, Tensor], Any]
 LayerFeatureFn = Callable[[nn.Module, Tensor, Sequence[int]], Sequence[Any]]
@@ -86,7 +88,9 @@ class CustomBackbone(Backbone):
         )
         if not isinstance(preprocess, Transform | CallableTransform):
             preprocess = CallableTransform.of(preprocess, name=preprocess_name)
+        refuse_batch_statistics(module)
         super().__init__(module, preprocess, facts)
+        refuse_dependence(self)
 
     def read(self, images: Tensor, layers: Sequence[int]) -> Mapping[int, Layer]:
         """One call of the module, or of the function given for it, read as declared."""
@@ -96,9 +100,8 @@ class CustomBackbone(Backbone):
             return {0: interpret(answer, size, self._declared)}
         answers = self._read_layers(self.module, images, list(layers))
         if len(answers) != len(layers):
-            raise InputError(
-                f"layer_feature_fn gave {len(answers)} answers for {len(layers)} layers; it owes each one"
-            )
+            given, wanted = counted(len(answers), "answer"), counted(len(layers), "layer")
+            raise InputError(f"layer_feature_fn gave {given} for {wanted}; it owes each one")
         read = (interpret(answer, size, self._declared) for answer in answers)
         return dict(zip(layers, read, strict=True))
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from extract.backbones.base import Layer
 from extract.errors import InputError
+from extract.wording import counted
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,13 @@ def interpret(answer: Any, image: tuple[int, int], declared: Declared) -> Layer:
         return _tokens(answer, image, declared)
     if answer.ndim not in (2, 4):
         raise InputError(
-            f"the module returns a tensor of {answer.ndim} axes; (b, d), (b, n, d) and (b, d, h, w) can be read, and "
-            "feature_fn= can make one of them"
+            f"the module returns a tensor of {counted(answer.ndim, 'axis', 'axes')}; (b, d), (b, n, d) and (b, d, h, "
+            "w) can be read, and feature_fn= can make one of them"
         )
     if declared.prefix:
         raise InputError(
-            f"{declared.prefix} prefix tokens were declared, but the module returns {_shown(answer)}, which has "
-            "none; leave num_prefix_tokens= and has_cls_token= out, or let feature_fn= return the tokens"
+            f"a prefix of {counted(declared.prefix, 'token')} was declared, but the module returns {_shown(answer)}, "
+            "which has none; leave num_prefix_tokens= and has_cls_token= out, or let feature_fn= return the tokens"
         )
     return Layer.of_map(answer) if answer.ndim == 4 else Layer(answer[:, None][:, :0], answer[:, None], None)
 
@@ -51,12 +52,12 @@ def interpret(answer: Any, image: tuple[int, int], declared: Declared) -> Layer:
 def _tokens(tokens: Tensor, image: tuple[int, int], declared: Declared) -> Layer:
     if declared.prefix is None:
         raise InputError(
-            f"the module returns {tokens.shape[1]} tokens an image; say how many come before the patches, CLS and "
-            "registers together, with num_prefix_tokens= (0 for none), or has_cls_token= where it is CLS alone"
+            f"the module returns {counted(tokens.shape[1], 'token')} an image; say how many come before the patches, "
+            "CLS and registers together, with num_prefix_tokens= (0 for none), or has_cls_token= where it is CLS alone"
         )
     patches = tokens[:, declared.prefix :]
     if not patches.shape[1]:
-        raise InputError(f"all {tokens.shape[1]} tokens were declared prefix tokens, which leaves no patch")
+        raise InputError(f"the prefix takes all {counted(tokens.shape[1], 'token')}, which leaves no patch")
     return Layer(tokens[:, : declared.prefix], patches, _grid(patches.shape[1], image, declared.patch_size))
 
 

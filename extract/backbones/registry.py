@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeVar
 
 from extract.aliases import ALIASES
 from extract.backbones.base import Backbone
+from extract.backbones.custom import CustomBackbone
+from extract.backbones.independence import refuse_dependence
 from extract.errors import InputError
 
 Factory = TypeVar("Factory", bound=Callable[..., Backbone])
@@ -28,10 +31,22 @@ def register_backbone(name: str) -> Callable[[Factory], Factory]:
 
 def create(name: str, **options: Any) -> Backbone:
     """What the factory registered as `name` makes; it has to be a `Backbone`."""
-    made = REGISTERED[name](**options)
+    factory = REGISTERED[name]
+    try:
+        signature(factory).bind(**options)
+    except TypeError as error:
+        raise InputError(
+            f'what is registered as "{name}" does not take {", ".join(options)} ({error}); leave it out, or let '
+            "it take **options"
+        ) from None
+    except ValueError:  # of a factory in C, which shows no signature
+        pass
+    made = factory(**options)
     if not isinstance(made, Backbone):
         raise InputError(
             f'what is registered as "{name}" made a {type(made).__name__}; it has to make a Backbone, for '
             "instance CustomBackbone(module, preprocess)"
         )
+    if not isinstance(made, CustomBackbone):  # which looked for itself
+        refuse_dependence(made)
     return made

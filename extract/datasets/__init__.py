@@ -13,7 +13,7 @@ import numpy as np
 
 from extract.datasets import adapters, folder, memory, shards, table
 from extract.datasets.base import SPLITS, ImageSet, Lazy, Sources, Splits, check_scorable, one_set, split_name
-from extract.datasets.labels import class_order, unite
+from extract.datasets.labels import class_order, renumbered, unite
 from extract.errors import InputError
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "check_scorable",
     "class_order",
     "open_dataset",
+    "renumbered",
 ]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from extract.datasets.base import ImageSet, Lazy, Sources, Splits, one_set
+from extract.datasets.base import ImageSet, Lazy, Sources, Splits, image_folders, one_set
 from extract.datasets.labels import encode, encode_indices
 from extract.datasets.memory import as_source
 from extract.errors import InputError, UnreadableImageError
@@ -44,7 +44,8 @@ def _torch_style(dataset: Any, name: str) -> ImageSet:
     values = _targets(dataset)
     labels, classes = (None, ()) if values is None else _encoded(values, getattr(dataset, "classes", None))
     names = [str(path) for path in paths] if paths else [f"image {i}" for i in range(len(dataset))]
-    return ImageSet(name, None, sources, tuple(names), labels, classes)
+    folders = image_folders(map(str, paths))
+    return ImageSet(name, None, sources, tuple(names), labels, classes, folders=folders)
 
 
 def open_hugging_face(

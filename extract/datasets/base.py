@@ -8,6 +8,7 @@ its name, and `check_scorable` can refuse it.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ import numpy as np
 
 from extract.errors import InputError
 from extract.images import Source
+from extract.wording import counted
 
 SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """What a split may be called (in any case), and what we call it."""
@@ -58,14 +60,14 @@ class ImageSet:
     names: tuple[str, ...]  # what errors and records call each image: its path below `root`, or "image 17"
     labels: np.ndarray | None = None
     classes: tuple[str, ...] = ()
-    root: Path | None = None
+    folders: tuple[Path, ...] = ()  # that hold the images: nothing of ours may come to lie in them
     params: Mapping[str, Any] = field(default_factory=dict)  # what was done to get here, for the record
 
     def __post_init__(self) -> None:
         size = len(self.names)
         if len(self.sources) != size or (self.labels is not None and len(self.labels) != size):
-            have = f"{len(self.sources)} images, {size} names"
-            have += "" if self.labels is None else f" and {len(self.labels)} labels"
+            have = f"{counted(len(self.sources), 'image')}, {counted(size, 'name')}"
+            have += "" if self.labels is None else f" and {counted(len(self.labels), 'label')}"
             raise InputError(f"{self.name} has {have}; there must be one of each an image")
         if len(set(self.names)) != size:
             raise InputError(
@@ -147,6 +149,13 @@ class Splits(Mapping[str, ImageSet]):
     ignored: Mapping[str, int] = field(default_factory=dict)  # files left unread: extension → count
     hidden: tuple[str, ...] = ()  # hidden and system files passed over, each name once
 
+    def __post_init__(self) -> None:
+        orders = {each.classes for each in self.sets.values() if each.labels is not None}
+        if len(orders) > 1:
+            raise InputError(
+                f"the splits of {self.name} number classes differently; open them together, as a mapping of splits"
+            )
+
     def __getitem__(self, split: str) -> ImageSet:
         return self.sets[split]
 
@@ -174,7 +183,9 @@ def check_scorable(train: ImageSet | None, scored: ImageSet) -> None:
     """
     for images in (train, scored):
         if images is not None and images.unlabelled:
-            what = f"{images.unlabelled} of {len(images)} images of {_called(images)} have no label"
+            what = (
+                f"{_called(images)} lacks labels for {images.unlabelled:,} of {counted(len(images), 'image')}"
+            )
             way_out = "lay them out as class folders, or give a table with a label column (--label-column)"
             raise InputError(f"{what}; features can be extracted, but to score them {way_out}")
     if scored.multilabel:
@@ -196,6 +207,18 @@ def check_scorable(train: ImageSet | None, scored: ImageSet) -> None:
         )
 
 
+def image_folders(paths: Iterable[str], home: Path | None = None) -> tuple[Path, ...]:
+    """The one folder that holds all of `paths` (relative to `home`), or theirs where that one holds `home` too.
+
+    Never `home` itself: beside a table that lists images there is room for other things.
+    """
+    start = Path.cwd() if home is None else home.absolute()
+    apart = {path.rpartition("/")[0] for path in paths}
+    held = {Path(os.path.normpath(start / folder)) for folder in apart} - {home and start}
+    together = {Path(os.path.commonpath(held))} if held else set()
+    return tuple(sorted(held if together & {start, *start.parents} else together))
+
+
 def one_set(images: ImageSet) -> Splits:
     """A dataset of one image set."""
     return Splits({images.split or "all": images})
@@ -212,11 +235,17 @@ def split_name(name: str, where: str) -> str:
 def _check_labels(labels: np.ndarray, classes: tuple[str, ...], name: str) -> None:
     if labels.ndim == 2 and labels.dtype == np.uint8:
         if labels.shape[1] != len(classes) or labels.max(initial=0) > 1:
-            raise InputError(f"{name} has {labels.shape[1]} columns of labels for {len(classes)} classes")
+            raise InputError(
+                f"{name} has {counted(labels.shape[1], 'column')} of labels for {_classes(classes)}"
+            )
     elif labels.ndim != 1 or labels.dtype != np.int64:
         raise InputError(f"labels are (n,) int64 or (n, c) uint8, not {labels.shape} {labels.dtype}")
     elif labels.size and not UNLABELLED <= labels.min() <= labels.max() < len(classes):
-        raise InputError(f"{name} has labels {labels.min()} … {labels.max()} for {len(classes)} classes")
+        raise InputError(f"{name} has labels {labels.min()} … {labels.max()} for {_classes(classes)}")
+
+
+def _classes(classes: tuple[str, ...]) -> str:
+    return counted(len(classes), "class")
 
 
 def _called(images: ImageSet) -> str:

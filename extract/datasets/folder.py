@@ -19,6 +19,7 @@ import numpy as np
 from extract.datasets.base import SPLITS, ImageSet, Lazy, Splits
 from extract.datasets.labels import class_order
 from extract.errors import InputError
+from extract.wording import counted
 
 _USUAL = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".dib"}
 IMAGE_EXTENSIONS = frozenset(_USUAL | {".ppm", ".pgm", ".pbm", ".pnm", ".avif"})
@@ -156,7 +157,7 @@ class _Tree:
             raise InputError(f"{self.where} holds no image; fill the split or remove the folder")
         if self.loose and self.by_class:
             raise InputError(
-                f"{self.where} has {len(self.loose)} images ({_last(self.loose[0])}, …) beside the class "
+                f"{self.where} has {counted(len(self.loose), 'image')} ({_last(self.loose[0])}, …) beside the class "
                 f"folders {_some(self.by_class)}; move them into a class folder or out"
             )
         if self.splits_below:
@@ -188,7 +189,7 @@ class _Tree:
             names=tuple(map(readable, paths)),
             labels=None if self.loose else np.repeat(np.arange(len(classes), dtype=np.int64), counts),
             classes=tuple(map(readable, classes)),
-            root=self.root,
+            folders=(self.root,),
         )
 
 

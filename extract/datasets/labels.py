@@ -14,6 +14,7 @@ import numpy as np
 
 from extract.datasets.base import UNLABELLED, ImageSet
 from extract.errors import InputError
+from extract.wording import counted
 
 _INTEGER = re.compile(r"-?\d+")
 
@@ -41,7 +42,7 @@ def encode_indices(values: Sequence[Any], classes: Sequence[str]) -> tuple[np.nd
     labels = np.array([UNLABELLED if word(value) is None else int(value) for value in values], np.int64)
     if labels.min(initial=UNLABELLED) < UNLABELLED or labels.max(initial=UNLABELLED) >= len(classes):
         raise InputError(
-            f"labels run from {labels.min()} to {labels.max()}, but there are {len(classes)} classes"
+            f"labels run from {labels.min()} to {labels.max()}, but what is named is {counted(len(classes), 'class')}"
         )
     return labels, tuple(map(str, classes))
 
@@ -80,10 +81,11 @@ def unite(sets: Mapping[str, ImageSet]) -> dict[str, ImageSet]:
         raise InputError("some splits have one label an image and some have several; they cannot be compared")
     orders = {each.classes for each in labelled}
     order = orders.pop() if len(orders) == 1 else class_order(name for each in orders for name in each)
-    return {split: _renumbered(each, order) for split, each in sets.items()}
+    return {split: renumbered(each, order) for split, each in sets.items()}
 
 
-def _renumbered(images: ImageSet, order: tuple[str, ...]) -> ImageSet:
+def renumbered(images: ImageSet, order: tuple[str, ...]) -> ImageSet:
+    """The same images with their classes in another order, in which all of them occur."""
     if images.labels is None or images.classes == order:
         return replace(images, classes=order)
     to = np.array([order.index(name) for name in images.classes], np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from extract.datasets.base import ImageSet, Lazy, Sources, Splits, one_set
+from extract.datasets.base import ImageSet, Lazy, Sources, Splits, image_folders, one_set
 from extract.datasets.labels import encode
 from extract.errors import InputError
 from extract.images import Source
@@ -22,11 +22,13 @@ def open_arrays(images: Any, labels: Any = None, *, name: str | None = None) -> 
     sources = _array(images) if isinstance(images, np.ndarray) else [as_source(each) for each in images]
     if not len(sources):
         raise InputError("there are no images")
-    names = [str(each) for each in sources if isinstance(each, Path)] if isinstance(sources, list) else []
+    files = [each for each in sources if isinstance(each, Path)] if isinstance(sources, list) else []
+    names = [str(each) for each in files]
     if len(set(names)) != len(sources):
         names = [f"image {i}" for i in range(len(sources))]
     encoded, classes = _labels(labels) if labels is not None else (None, ())
-    return one_set(ImageSet(name or "images", None, sources, tuple(names), encoded, classes))
+    folders = image_folders(str(each) for each in files)
+    return one_set(ImageSet(name or "images", None, sources, tuple(names), encoded, classes, folders=folders))
 
 
 def as_source(image: Any) -> Source:

@@ -19,6 +19,7 @@ from extract.datasets.base import ImageSet, Lazy, Splits, one_set
 from extract.datasets.folder import IMAGE_EXTENSIONS
 from extract.datasets.labels import encode
 from extract.errors import InputError
+from extract.wording import counted
 
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
@@ -45,7 +46,9 @@ def expand(pattern: str) -> list[Path]:
         shards = [Path(pattern[: match.start()] + number + pattern[match.end() :]) for number in numbers]
     missing = [shard for shard in shards if not shard.is_file()]
     if missing or not shards:
-        raise InputError(f"there is no shard {missing[0] if missing else pattern}; {len(shards)} were named")
+        raise InputError(
+            f"there is no shard {missing[0] if missing else pattern} ({counted(len(shards), 'shard')} named)"
+        )
     return shards
 
 
@@ -62,7 +65,9 @@ def open_shards(shards: Sequence[Path], *, name: str | None = None, label_key: s
         raise InputError(f"{shards[0]} holds no sample with an image")
     lacking = [each for each in kept if key not in samples[each]]
     if lacking and (label_key or len(lacking) < len(kept)):
-        raise InputError(f"the sample {lacking[0]} has no {key!r}; {len(lacking)} of {len(kept)} lack it")
+        raise InputError(
+            f"the sample {lacking[0]} has no {key!r} (samples without it: {len(lacking):,} of {len(kept):,})"
+        )
     places = [place for place in images.values() if place is not None]
     labels: np.ndarray | None = None
     classes: tuple[str, ...] = ()

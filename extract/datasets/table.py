@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from extract.datasets.base import UNLABELLED, ImageSet, Lazy, Sources, Splits, split_name
+from extract.datasets.base import UNLABELLED, ImageSet, Lazy, Sources, Splits, image_folders, split_name
 from extract.datasets.labels import encode, encode_many, word
 from extract.errors import InputError, MissingExtraError
+from extract.wording import counted
 
 EXTENSIONS = (".csv", ".tsv", ".parquet")
 
@@ -45,6 +46,7 @@ def open_table(
             f"{table} has the columns {', '.join(columns)}; name the one of paths with --image-column"
         )
     sources, names = _images(columns[image], table)
+    folders = () if isinstance(sources[0], bytes) else image_folders(names, table.parent)
     params: dict[str, Any] = {"table": table.name, "image_column": image}
     labels: np.ndarray | None = None
     classes: tuple[str, ...] = ()
@@ -66,7 +68,7 @@ def open_table(
             names=tuple(names[i] for i in rows),
             labels=own if known else None,
             classes=classes,
-            root=table.parent,
+            folders=folders,
             params=params,
         )
 
@@ -117,8 +119,8 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
     missing = [each for each, path in zip(names, paths, strict=True) if not each or not path.exists()]
     if missing:
         raise InputError(
-            f"{table} names {len(missing)} of {len(names)} files that do not exist, the first {missing[0]!r}; "
-            f"paths are relative to {table.parent.resolve()}"
+            f"{table} names {counted(len(names), 'file')}, of which {len(missing):,} cannot be found, the first "
+            f"{missing[0]!r}; paths are relative to {table.parent.resolve()}"
         )
     return paths, names
 
@@ -179,7 +181,9 @@ def _read_csv(table: Path) -> Columns:
     header, *body = rows
     for number, row in enumerate(body, 1):
         if len(row) != len(header):
-            raise InputError(f"{table}, row {number} has {len(row)} cells under {len(header)} column names")
+            raise InputError(
+                f"{table}, row {number} has {counted(len(row), 'cell')} under {counted(len(header), 'column name')}"
+            )
     if len(set(header)) != len(header):
         raise InputError(f"{table} has two columns of the same name among {', '.join(header)}")
     return {column: [row[i] for row in body] for i, column in enumerate(header)}

@@ -10,11 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from extract.errors import InputError
+from extract.ids import ID_BYTES, keys
 from extract.store.errors import GoneError, StoreError
 from extract.store.kv import Place
 from extract.store.layout import committed
-from extract.store.manifest import ID_BYTES
 from extract.store.parts import Part, read_parts
 
 ATTEMPTS = 10
@@ -57,13 +56,6 @@ class Index:
         wins = np.zeros(len(known), bool)
         wins[order[first]] = True
         return [wins[start:stop] for start, stop in pairwise(self.starts)]
-
-
-def keys(ids: np.ndarray) -> np.ndarray:
-    """(n, 16) bytes as (n,) strings, which numpy sorts fast; of one length, so no two become equal."""
-    if ids.ndim != 2 or ids.shape[1] != ID_BYTES:
-        raise InputError(f"row ids are an (n, {ID_BYTES}) array of bytes, but this one has shape {ids.shape}")
-    return np.ascontiguousarray(ids, np.uint8).view(f"S{ID_BYTES}").reshape(-1)
 
 
 def read_index(place: Place, identity: str, old: Index) -> Index:

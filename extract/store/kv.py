@@ -5,6 +5,7 @@ it), `s3://bucket/prefix` or `gs://bucket/prefix`. An S3 server other than Amazo
 `AWS_ENDPOINT_URL`, as other S3 clients do.
 """
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ import tensorstore as ts
 
 from extract.errors import InputError
 from extract.store.errors import StoreError
+from extract.store.trouble import because, explain
 
 # One context for the process, so that all stores share the memory:// driver's contents. Nothing is cached:
 # parts are read whole, once, and the system caches files.
@@ -38,20 +40,13 @@ class Place:
 
     @contextmanager
     def telling(self, done: str) -> Iterator[None]:
-        """Name this place in whatever TensorStore raises (only ValueError, with a status in front)."""
+        """Name this place in whatever TensorStore raises, and say it in a sentence."""
         try:
             yield
         except InputError:
             raise
         except (ValueError, OSError, RuntimeError) as error:
-            way_out = (
-                "free some space, or choose another place with --store"
-                if "RESOURCE_EXHAUSTED" in str(error)
-                else "check the path and its permissions, or choose another place with --store"
-            )
-            raise StoreError(
-                f"the feature store {self.url} could not be {done} ({error}); {way_out}"
-            ) from error
+            raise StoreError(f"the feature store {self.url} could not be {done}: {explain(error)}") from error
 
     def keys(self, prefix: str = "") -> list[str]:
         """All keys that begin with `prefix` (a folder, with its slash, or nothing), sorted."""
@@ -109,9 +104,20 @@ class Place:
 
     def free_bytes(self) -> int | None:
         """Bytes left on the disk that holds the folder; None where that cannot be known."""
+        return None if self.folder is None else shutil.disk_usage(_existing(self.folder)).free
+
+    def refuse_unwritable(self) -> None:
+        """Stop before anything is computed where nothing could be kept; a bucket is not asked."""
         if self.folder is None:
-            return None
-        return shutil.disk_usage(next(p for p in (self.folder, *self.folder.parents) if p.exists())).free
+            return
+        nearest = _existing(self.folder)
+        if not nearest.is_dir():
+            why = errno.ENOTDIR
+        elif not os.access(nearest, os.W_OK | os.X_OK):
+            why = errno.EROFS if os.statvfs(nearest).f_flag & os.ST_RDONLY else errno.EACCES
+        else:
+            return
+        raise StoreError(f"the feature store {self.url} could not be written: {because(why)}")
 
 
 def _default() -> str | Path:
@@ -145,9 +151,14 @@ def _parse(location: str | Path) -> tuple[str, Path | None, dict[str, Any]]:
 
 def _folder(path: Path) -> tuple[str, Path, dict[str, Any]]:
     path = path.expanduser().resolve()
-    if path.exists() and not path.is_dir():
+    if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112 - theirs ask for permission
         raise InputError(f"the store {path} is a file; it should be a folder, or not exist yet")
     return str(path), path, {"driver": "file", "path": f"{path}/"}
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there."""
+    return next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110
 
 
 def _s3_server() -> dict[str, str]:

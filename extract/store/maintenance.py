@@ -4,16 +4,20 @@ Only files that the layout names are ever removed; a stranger's file in the fold
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from extract.errors import InputError
+from extract.ids import ID_BYTES, keys
 from extract.store.errors import DamagedError, GoneError
 from extract.store.kv import Place
-from extract.store.layout import OWN, manifest_key, own_keys, spec_key
+from extract.store.layout import OWN, ids_key, manifest_key, own_keys, spec_key
 from extract.store.manifest import Manifest, digest
 from extract.store.parts import read_parts
+from extract.wording import counted
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,11 @@ class Stored:
 
     digest: str
     plain: dict[str, Any]
-    rows: int  # a row that is in two parts counts twice
+    rows: int  # that a reader finds: one that two processes both computed counts once
     parts: int
-    bytes: int
+    bytes: int  # of everything, what is stored twice included
+    surplus_rows: int  # stored again, by a process that did not know of the first
+    surplus_bytes: int
     dtype: str | None  # None, and no shape, while nothing is committed
     row_shape: tuple[int, ...] | None
 
@@ -39,25 +45,42 @@ class Problem:
 
 
 def identities(place: Place) -> list[Stored]:
-    """What is stored, from the manifests alone."""
-    found = []
-    for identity, (names, keys) in survey(place).items():
-        spec, *texts = place.read([spec_key(identity), *(manifest_key(identity, name) for name in names)])
-        manifests = [manifest for text in texts if (manifest := Manifest.from_json(text)) is not None]
-        sizes = place.sizes(keys)
-        first = manifests[0] if manifests else None
-        found.append(
-            Stored(
-                identity,
-                read_plain(spec) or {},
-                sum(manifest.rows for manifest in manifests),
-                len(manifests),
-                sum(manifest.raw_bytes for manifest in manifests) if sizes is None else sizes,
-                first.dtype.name if first else None,
-                first.row_shape if first else None,
-            )
-        )
-    return found
+    """What is stored, from the manifests, and from the ids where rows may be stored twice."""
+    return [_stored(place, identity, *seen) for identity, seen in survey(place).items()]
+
+
+def _stored(place: Place, identity: str, names: list[str], own: list[str]) -> Stored:
+    spec, *texts = place.read([spec_key(identity), *(manifest_key(identity, name) for name in names)])
+    read = zip(names, map(Manifest.from_json, texts), strict=True)
+    parts = {name: manifest for name, manifest in read if manifest is not None}
+    first = next(iter(parts.values()), None)
+    total, sizes = sum(part.rows for part in parts.values()), place.sizes(own)
+    again = _stored_again(place, identity, parts)
+    return Stored(
+        identity,
+        read_plain(spec) or {},
+        rows=total - again,
+        parts=len(parts),
+        bytes=sum(part.raw_bytes for part in parts.values()) if sizes is None else sizes,
+        surplus_rows=again,
+        surplus_bytes=again * first.raw_bytes // first.rows if first else 0,
+        dtype=first.dtype.name if first else None,
+        row_shape=first.row_shape if first else None,
+    )
+
+
+def _stored_again(place: Place, identity: str, parts: Mapping[str, Manifest]) -> int:
+    """How many rows of these parts are in another of them too; of damaged ids nothing is known."""
+    if len(parts) < 2:
+        return 0
+    contents = place.read(ids_key(identity, name) for name in parts)
+    ids = [
+        np.frombuffer(content, np.uint8).reshape(-1, ID_BYTES)
+        for content, manifest in zip(contents, parts.values(), strict=True)
+        if content is not None and manifest.ids_problem(content) is None
+    ]
+    rows = np.concatenate([np.empty((0, ID_BYTES), np.uint8), *ids])
+    return len(rows) - len(np.unique(keys(rows)))
 
 
 def verify(place: Place, identity: str | None = None) -> Iterator[Problem]:
@@ -84,9 +107,9 @@ def find(place: Place, start: str) -> str:
     matches = [identity for identity in survey(place) if identity.startswith(start)]
     if len(matches) == 1 and start:
         return matches[0]
-    fault = f"{len(matches)} identities begin" if matches else "no identity begins"
+    found = counted(len(matches), "identity", "identities") if matches else "nothing"
     raise InputError(
-        f"{fault} with {start!r} in the feature store {place.url}; `visbench cache ls` shows them"
+        f'"{start}" is the beginning of {found} in the feature store {place.url}; `visbench cache ls` shows them'
     )
 
 

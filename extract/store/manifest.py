@@ -11,13 +11,14 @@ import numpy as np
 import tensorstore as ts
 
 from extract.errors import InputError
+from extract.ids import ID_BYTES
+from extract.wording import counted
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float16": np.dtype(np.float16),
     "bfloat16": ts.bfloat16.numpy_dtype,
     "float32": np.dtype(np.float32),
 }
-ID_BYTES = 16
 FORMAT = 1
 
 
@@ -90,7 +91,7 @@ class Manifest:
         if ids is None:
             return "its ids are missing"
         if len(ids) != self.rows * ID_BYTES:
-            return f"its ids are {len(ids)} bytes instead of {self.rows * ID_BYTES}"
+            return f"its ids are {counted(len(ids), 'byte')} instead of {self.rows * ID_BYTES}"
         if digest(np.frombuffer(ids, np.uint8)) != self.ids_digest:
             return "its ids do not match their digest"
         return None

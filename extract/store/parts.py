@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import tensorstore as ts
 
+from extract.ids import ID_BYTES
 from extract.store.errors import DamagedError, GoneError, StoreError
 from extract.store.kv import CONTEXT, Place
 from extract.store.layout import home, ids_key, manifest_key, own_keys
-from extract.store.manifest import ID_BYTES, Manifest
+from extract.store.manifest import Manifest
 
 
 @dataclass(frozen=True, eq=False)

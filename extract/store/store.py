@@ -101,6 +101,10 @@ class Store:
         """
         return collection.collect(self._place, older_than=older_than, merge=merge, check=check)
 
+    def find(self, start: str) -> str:
+        """The one identity whose digest begins so."""
+        return maintenance.find(self._place, start)
+
     def rm(self, digest: str) -> str:
         """Remove the identity that begins with `digest`, and return it whole."""
         identity = maintenance.find(self._place, digest)
@@ -117,6 +121,10 @@ class Store:
     def free_bytes(self) -> int | None:
         """Bytes left on the store's disk; None where that cannot be known."""
         return self._place.free_bytes()
+
+    def refuse_unwritable(self) -> None:
+        """Stop before anything is computed where nothing could be kept."""
+        self._place.refuse_unwritable()
 
     def refuse_inside(self, root: Path) -> None:
         """Refuse a data folder that holds the store, or is it: nothing is ever written beside the data."""

@@ -12,6 +12,7 @@ from extract.store.errors import GoneError, MissingRowsError, StoreError
 from extract.store.index import Index
 from extract.store.kv import Place
 from extract.store.parts import Part
+from extract.wording import counted
 
 IN_FLIGHT = 8  # parts that are read at the same time
 
@@ -30,8 +31,8 @@ class View:
         missing = rows < 0
         if missing.any() or not index.parts:
             raise MissingRowsError(
-                f"{missing.sum()} of {len(rows)} rows of {self._identity} are not in the feature store "
-                f"{self._place.url}; extract them first",
+                f"the feature store {self._place.url} lacks {missing.sum():,} of {counted(len(rows), 'row')} of "
+                f"{self._identity}; extract them first",
                 missing,
             )
         used, self._part = np.unique(index.part_of(rows), return_inverse=True)

@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from extract.errors import InputError
+from extract.ids import ID_BYTES
 from extract.store.errors import NonFiniteRowError, OverflowingRowError, StoreError
 from extract.store.kv import Place
 from extract.store.layout import new_name
-from extract.store.manifest import ID_BYTES, part_rows
+from extract.store.manifest import part_rows
 from extract.store.parts import write_part
 
 IN_FLIGHT = 2  # parts being written; with the one being filled, three are in memory

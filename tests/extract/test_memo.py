@@ -163,15 +163,16 @@ def test_answers(tmp_path):
     assert memo.recall("rate", "a") == {"x": 1}
 
 
-def test_unreadable_images_by_policy(tmp_path):
+def test_remarkable_images_by_policy(tmp_path):
     memo = Memo(tmp_path / "memo")
     ids = memo.row_ids([b"a", b"b", b"c"])
-    memo.remember_unreadable(ids[1].tobytes(), "decoder/1", "b.jpg cannot be read: it is no image")
-    memo.remember_unreadable(b"0" * 16, "decoder/1", "elsewhere")
+    memo.remark("unreadable", "decoder/1", {ids[1].tobytes(): "it is no image", b"0" * 16: "elsewhere"})
+    memo.remark("converted", "decoder/1", {ids[2].tobytes(): "CMYK"})
     again = Memo(tmp_path / "memo")
-    assert again.unreadable(ids, "decoder/1") == {ids[1].tobytes(): "b.jpg cannot be read: it is no image"}
-    assert again.unreadable(ids, "decoder/2") == {}
-    assert again.unreadable(ids[:0], "decoder/1") == {}
+    assert again.remarks("unreadable", ids, "decoder/1") == {1: "it is no image"}
+    assert again.remarks("converted", ids[[2, 0, 2]], "decoder/1") == {0: "CMYK", 2: "CMYK"}
+    assert again.remarks("unreadable", ids, "decoder/2") == {}
+    assert again.remarks("unreadable", ids[:0], "decoder/1") == {}
 
 
 def test_derived_ids():

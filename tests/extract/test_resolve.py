@@ -107,7 +107,7 @@ def test_a_changed_checkpoint_is_another_request(tmp_path: Path) -> None:
         ({"precision": "float16"}, "there are float32 and bf16"),
         ({"image_size": "large"}, "neither a number of pixels nor native"),
         ({"image_size": 0}, "neither a number"),
-        ({"mean": (0.5,)}, "mean has 1 values"),
+        ({"mean": (0.5,)}, "mean has 1 value;"),
         ({"checkpoint": "x.pth", "revision": "main"}, "leave one out"),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from probes import statistics
+from probes import resampling, statistics
 from probes.errors import InputError
 from probes.metrics import classification as metric
 
@@ -62,7 +62,7 @@ def test_neither_order_nor_chunk_matters(distinct, monkeypatch):
     whole = statistics.bootstrap(rows, mean, seed=3)
     assert statistics.bootstrap(rows[::-1], mean, seed=3) == whole
     assert distinct == 3 or statistics.bootstrap(rows, mean, seed=4) != whole
-    monkeypatch.setattr(statistics, "CHUNK", 1000)
+    monkeypatch.setattr(resampling, "CHUNK", 1000)
     assert statistics.bootstrap(rows, mean, seed=3) == pytest.approx(whole, rel=1e-12)
 
 
@@ -117,6 +117,88 @@ def test_paired_comparisons():
     assert statistics.permutation_test(a, b) == pytest.approx(statistics.permutation_test(b, a), abs=0.003)
 
 
+SCORES = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=1, max_size=40)
+
+
+@given(SCORES, st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_exchanging_the_two_turns_signs_and_keeps_p(scores, seed):
+    a, b = np.array(scores, float).T / 4
+    found, turned = (
+        statistics.paired_bootstrap(*pair, seed=seed, resamples=200) for pair in ((a, b), (b, a))
+    )
+    assert (turned.difference, turned.p) == (-found.difference, found.p)
+    if sorted(a - b) != sorted(b - a):
+        assert (turned.low, turned.high) == (-found.high, -found.low)
+    one, other = (statistics.permutation_test(*pair, seed=seed, resamples=200) for pair in ((a, b), (b, a)))
+    assert one == other
+
+
+@given(SCORES, st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_samples_changes_nothing(scores, random):
+    shuffled = random.sample(scores, len(scores))
+    pairs = np.array(scores, float).T, np.array(shuffled, float).T
+    assert len({statistics.paired_bootstrap(*pair, resamples=200) for pair in pairs}) == 1
+    assert len({statistics.permutation_test(*pair, resamples=200) for pair in pairs}) == 1
+    assert len({statistics.bootstrap(pair.T + 5, mean, resamples=200) for pair in pairs}) == 1
+    first, second = (statistics.pairwise_bootstrap(pair.T, resamples=200) for pair in pairs)
+    assert (first == second).all()
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=30), st.floats(-10, 10))
+@settings(max_examples=60, deadline=None)
+def test_a_symmetric_sample_has_its_centre_inside(values, centre):
+    mirrored = centre + np.array([*values, *(-value for value in values)])
+    low, high = statistics.bootstrap(with_ones(mirrored), mean)
+    assert low - 1e-9 <= centre <= high + 1e-9
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+@settings(max_examples=40, deadline=None)
+def test_nothing_differs_from_itself(values):
+    a = np.array(values)
+    assert statistics.paired_bootstrap(a, a, resamples=100) == (0, 0, 0, 1)
+    assert statistics.permutation_test(a, a, resamples=100) == 1
+    assert (statistics.pairwise_bootstrap(np.stack([a, a, a], 1), resamples=100) == 1).all()
+
+
+def test_all_pairs_at_once_agree_with_one_after_the_other():
+    rng = np.random.default_rng(4)
+    scores = rng.random((300, 5)) + np.array([0, 0.01, 0.05, 0.05, 0.3])
+    found = statistics.pairwise_bootstrap(scores, resamples=20_000)
+    assert (found == found.T).all()
+    assert found.diagonal().tolist() == [1] * 5
+    for i, j in ((0, 1), (0, 2), (1, 3), (2, 3)):
+        one = statistics.paired_bootstrap(scores[:, i], scores[:, j], resamples=20_000)
+        assert found[i, j] == pytest.approx(one.p, rel=0.2, abs=0.002)
+
+
+def test_the_tail_tells_small_p_that_resamples_cannot():
+    rng = np.random.default_rng(6)
+    a = rng.standard_normal(500)
+    b = a + 0.25 + rng.standard_normal(500)
+    (found,) = statistics.pairwise_bootstrap(np.stack([a, b], 1))[0, 1:]
+    assert found == pytest.approx(ttest_rel(a, b).pvalue, rel=0.9)
+    assert found < 2 / 1001 == statistics.paired_bootstrap(a, b).p
+    certain = np.stack([np.zeros(5), np.ones(5)], 1)
+    assert statistics.pairwise_bootstrap(certain)[0, 1] == 0
+
+
+def test_a_resample_at_zero_is_there_whatever_the_rounding():
+    whole = np.array([1.0, 2.0, -3.0])  # as tenths they do not add up to 0
+    counted = statistics.paired_bootstrap(whole, np.zeros(3))
+    assert statistics.paired_bootstrap(whole / 10, np.zeros(3)).p == counted.p
+
+
+def test_draws_are_those_of_a_plain_loop():
+    counts = np.array([1, 3, 1, 2])
+    generator, owner = np.random.Generator(np.random.PCG64(7)), np.repeat(np.arange(4), counts)
+    plain = [np.bincount(owner[generator.integers(0, 7, 7)], minlength=4) for _ in range(50)]
+    (drawn,) = resampling.resampled(counts, 50, 7)
+    assert (drawn == plain).all()
+
+
 def test_a_permutation_test_of_hits_is_the_sign_test():
     a, b = np.repeat([1.0, 0.0, 1.0], [15, 5, 300]), np.repeat([0.0, 1.0, 1.0], [15, 5, 300])
     assert statistics.permutation_test(a, b) == pytest.approx(
@@ -135,7 +217,7 @@ def test_a_permutation_test_of_many_values_is_nearly_a_t_test(shift):
 def test_swaps_do_not_depend_on_chunks(monkeypatch):
     a, b = np.random.default_rng(5).random((2, 77))
     whole = statistics.permutation_test(a, b, resamples=500)
-    monkeypatch.setattr(statistics, "CHUNK", 1000)
+    monkeypatch.setattr(resampling, "CHUNK", 1000)
     assert statistics.permutation_test(a, b, resamples=500) == whole
 
 

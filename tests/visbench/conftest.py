@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
+
+import visbench
 
 COLOURS = {"cat": (200, 60, 60), "dog": (60, 200, 60), "owl": (60, 60, 200)}
 
@@ -50,3 +53,29 @@ def tiny(tiny_backbone):
     register_backbone("tiny")(lambda **options: tiny_backbone())
     yield "tiny"
     REGISTERED.pop("tiny", None)
+
+
+@pytest.fixture
+def run(tiny_backbone):
+    """`visbench.run` with the tiny backbone; repeats that and the task where they do not matter."""
+    backbone = tiny_backbone()
+
+    def call(data, task="classification", **options):
+        return visbench.run(backbone, task, data, **options)
+
+    return call
+
+
+@pytest.fixture
+def command(tiny, tmp_path, monkeypatch):
+    """Call `visbench` as a person types it; results go to a folder of the test."""
+    from visbench.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words, code=0):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == code, done.output
+        return done
+
+    return call

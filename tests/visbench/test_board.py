@@ -160,6 +160,21 @@ def test_context_that_differs_is_a_column():
     assert "chance" not in board_text.caption(board)
 
 
+def test_counts_are_told_below_the_board_and_are_no_columns():
+    contexts = [
+        {"classes_scored": 3, "duplicates": 1, "near_duplicates": 4, "top1_without_duplicates": 0.7},
+        {"classes_scored": 3, "duplicates": 1, "near_duplicates": 2, "queries_without_match": 1_000},
+        {"classes_scored": 3, "duplicates": 1, "near_duplicates": 2, "empty": 0},
+    ]
+    (board,) = boards([row(f"b{i}", 0.9, context=context) for i, context in enumerate(contexts)])
+    heading, *_, told = board_text.text(board).split("\n")[1:]
+    assert heading.split() == ["rank", "backbone", "top1", "top1_without_duplicates"]
+    counts = "classes scored 3 · duplicates 1 · near duplicates 2–4 · queries without match up to 1,000 · "
+    assert told.startswith(f" {counts}")
+    assert f"\n\n{counts}" in board_text.markdown(board)
+    assert "near duplicates" not in board_text.text(boards([row("a", 0.9)])[0])
+
+
 def test_numbers_are_rounded_in_one_place():
     said = [board_text.number(value) for value in (None, 1.0, 0.12345, 1234, 0)]
     assert said == ["–", "1.000", "0.123", "1,234", "0"]

@@ -81,6 +81,19 @@ def test_stats(place):
     assert line.endswith(" free")
 
 
+def test_stats_tell_what_is_stored_twice_apart(tmp_path):
+    ids = np.arange(160, dtype=np.uint8).reshape(10, 16)
+    for rows in (slice(0, 6), slice(2, 10)):
+        with Store(tmp_path).writer(described("a", "vit_small"), (4,), "float16") as writer:
+            writer.add(ids[rows], np.zeros((len(ids[rows]), 4), np.float32))
+    told = json.loads(run("stats", "--json", "--store", tmp_path).stdout)
+    assert (told["rows"], told["surplus_rows"], told["surplus_bytes"]) == (10, 4, 4 * (4 * 2 + 16))
+    _, line, more = run("stats", "--store", tmp_path).stdout.splitlines()
+    assert line.startswith(" 1 identity · 10 rows in 2 parts · ")
+    assert "96 bytes are 4 rows stored twice" in more
+    assert run("ls", "--store", tmp_path).stdout.splitlines()[1].split()[5] == "10"
+
+
 def test_an_empty_store(tmp_path):
     done = run("ls", "--store", tmp_path / "none")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "The store is empty.\n")
@@ -113,14 +126,14 @@ def test_rm_asks_and_removes_what_is_named(place):
     assert done.exit_code == 1
     assert done.stdout.strip() == ""
     assert "resnet50" in done.stderr
-    assert "Remove 1 identities" in done.stderr
+    assert "Remove 1 identity, " in done.stderr
     assert len(Store(place).identities()) == 2
     assert run("rm", "b", "bbbb", "--yes", "--store", place).exit_code == 0
     assert [each.digest for each in Store(place).identities()] == ["a" * 32]
 
 
 @pytest.mark.parametrize(
-    ("start", "said"), [("c", 'no identity begins with "c"'), ("", '2 identities begin with ""')]
+    ("start", "said"), [("c", '"c" is the beginning of nothing'), ("", '"" is the beginning of 2 identities')]
 )
 def test_rm_refuses_what_names_no_one_identity(place, start, said):
     done = run("rm", "--yes", "--store", place, "--", start)

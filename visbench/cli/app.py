@@ -26,8 +26,10 @@ INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 
 COMMANDS = {
     "run": Lazy("visbench.cli.run", "run", "Extract features and probe them: one task, any backbones."),
+    "sweep": Lazy("visbench.cli.sweep", "sweep", "Try a grid of settings, layers and taps; score the best."),
     "extract": Lazy("visbench.cli.extract", "extract", "Only extract features into the store."),
     "probe": Lazy("visbench.cli.probe", "probe", "Only probe features that are stored."),
+    "compare": Lazy("visbench.cli.compare", "compare", "Tell which of two is better; nothing is run."),
     "check": Lazy("visbench.cli.check", "check", "Look through a dataset before anything runs."),
     "demo": Lazy("visbench.cli.demo", "demo", "Two backbones on real pictures, offline, in a minute."),
     "list": Lazy("visbench.cli.info", "list_", "Name the backbones, probes, heads and tasks there are."),

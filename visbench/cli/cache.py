@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from extract.wording import counted
 from visbench import console, layout
 from visbench.cli.common import Group, json_option, store_option
-from visbench.errors import UsageError
 from visbench.layout import Column
 
 if TYPE_CHECKING:
@@ -66,16 +66,20 @@ def stats(store: str | None, as_json: bool) -> None:
     """
     place = _open(store)
     stored, free = place.identities(), place.free_bytes()
-    rows, parts, used = (sum(getattr(each, what) for each in stored) for what in ("rows", "parts", "bytes"))
+    summed = ("rows", "parts", "bytes", "surplus_rows", "surplus_bytes")
+    total = {what: sum(getattr(each, what) for each in stored) for what in summed}
     if as_json:
-        totals = {"identities": len(stored), "rows": rows, "parts": parts, "bytes": used, "free_bytes": free}
-        _json({"store": place.url, **totals})
+        _json({"store": place.url, "identities": len(stored), **total, "free_bytes": free})
         return
+    held = f"{counted(total['rows'], 'row')} in {counted(total['parts'], 'part')}"
     room = f" · {console.size(free)} free" if free is not None else ""
     console.result(place.url)
-    console.result(
-        f" {len(stored):,} identities · {rows:,} rows in {parts:,} parts · {console.size(used)}{room}"
-    )
+    console.result(f" {_identities(stored)} · {held} · {console.size(total['bytes'])}{room}")
+    if again := total["surplus_rows"]:
+        console.result(
+            f" of these {console.size(total['surplus_bytes'])} are {counted(again, 'row')} stored twice, by processes "
+            "that ran side by side; `visbench cache gc` removes them"
+        )
 
 
 @cache.command()
@@ -93,7 +97,7 @@ def verify(ctx: click.Context, identity: str | None, store: str | None, as_json:
     visbench cache verify 3f2a91c0
     """
     place = _open(store)
-    problems = place.verify(_named(identity, place.identities(), place).digest if identity else None)
+    problems = place.verify(identity or None)
     if as_json:
         _json([asdict(each) for each in problems])
     else:
@@ -147,10 +151,8 @@ def rm(identity: Sequence[str], yes: bool, store: str | None) -> None:
     visbench cache rm 3f2a91c0
     """
     place = _open(store)
-    everything = place.identities()
-    stored = list(
-        {each.digest: each for each in (_named(start, everything, place) for start in identity)}.values()
-    )
+    named = {place.find(start) for start in identity}
+    stored = [each for each in place.identities() if each.digest in named]
     _confirm(yes, stored, place)
     for each in stored:
         place.rm(each.digest)
@@ -179,15 +181,6 @@ def _open(location: str | None) -> Store:
     return Store(location)
 
 
-def _named(start: str, stored: Sequence[Stored], place: Store) -> Stored:
-    """The one identity whose digest begins with `start`."""
-    matches = [each for each in stored if each.digest.startswith(start)]
-    if len(matches) != 1:
-        many = f"{len(matches)} identities begin" if matches else "no identity begins"
-        raise UsageError(f'{many} with "{start}" in {place.url}; `visbench cache ls` shows them')
-    return matches[0]
-
-
 def _confirm(yes: bool, stored: Sequence[Stored], place: Store) -> None:
     """Show what would go and ask; the question goes to stderr."""
     if yes or not stored:
@@ -197,7 +190,11 @@ def _confirm(yes: bool, stored: Sequence[Stored], place: Store) -> None:
 
 
 def _amount(stored: Sequence[Stored]) -> str:
-    return f"{len(stored):,} identities, {console.size(sum(each.bytes for each in stored))}"
+    return f"{_identities(stored)}, {console.size(sum(each.bytes for each in stored))}"
+
+
+def _identities(stored: Sequence[Stored]) -> str:
+    return counted(len(stored), "identity", "identities")
 
 
 def _listing(stored: Iterable[Stored]) -> str:

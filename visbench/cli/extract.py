@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from visbench.cli import options as shared
-from visbench.cli.common import Command
+from visbench.cli.common import Command, json_option
 
 
 @click.command(cls=Command)
@@ -31,6 +31,7 @@ from visbench.cli.common import Command
     shared.extraction_options,
     click.option("--shard", metavar="I/N", help="Only this share of the images, for example 3/64."),
     click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
+    json_option,
 )
 def extract(**given: Any) -> None:
     """Extract features of every image of DATA, all taps in one pass; only what the store lacks is computed.

@@ -194,6 +194,25 @@ fitted_options = apply(
     ),
     click.option("--widen", is_flag=True, help="Try beyond a grid whose edge is best."),
 )
+control_option = click.option(
+    "--control",
+    "controls",
+    multiple=True,
+    metavar="NAME",
+    help="A row to compare with: shuffle (labels), random-weights, pixels; may be repeated.",
+)
+
+search_options = apply(
+    click.option(
+        "--select",
+        metavar="HOW",
+        help="Choose settings on val, holdout or cv5.  [default: val, else holdout]",
+    ),
+    click.option(
+        "--seeds", type=click.IntRange(1), default=1, help="Fits of a random probe that are averaged."
+    ),
+    control_option,
+)
 ranking_options = _SETTINGS["topk"]
 
 pooling_options = apply(

@@ -18,10 +18,12 @@ def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
     mine = [shared.split_options]
     if task.fitted:
         mine.append(shared.train_options)
-        mine.append(_probe_option(task))
+        mine.append(probe_option(task))
         mine.append(shared.fitted_options)
+        mine.append(shared.search_options)
     else:
         mine.append(shared.ranking_options)
+        mine.append(shared.control_option)
 
     @click.command(task.name, cls=Command, help=_help(task, probe_only), short_help=task.summary)
     @shared.apply(
@@ -43,7 +45,8 @@ def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
     return command
 
 
-def _probe_option(task: Task) -> Any:
+def probe_option(task: Task) -> Any:
+    """`--probe`, with the names there are."""
     return click.option(
         "--probe",
         "probes",

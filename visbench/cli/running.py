@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from extract.shares import parse_shard
 from extract.store import Store
+from extract.wording import counted
 from visbench import board, board_text, console
 from visbench.cli.options import the_data
 from visbench.comparing import Paired
@@ -13,31 +16,39 @@ from visbench.extraction import Extraction
 from visbench.options import Options, make_options
 from visbench.pipeline import Result, Session
 
+if TYPE_CHECKING:
+    from visbench.forecast import Forecast
+
 
 def run_task(task: str, *, extract: bool, as_json: bool, dry_run: bool, **given: Any) -> None:
     """Run every backbone with every probe; boards on stdout, or records under --json."""
     data = the_data(given.pop("data"), given.pop("data_option"))
     backbones, probes = list(dict.fromkeys(given.pop("backbones"))), given.pop("probes", ()) or (None,)
     options = options_of(given, extract=extract)
-    session = Session(task, data, options)
+    session = Session(task, data, options, backbones, probes)
     if dry_run:
-        from visbench.forecast import forecast
+        from visbench.forecast import of_run
 
-        console.result(forecast(session, backbones, probes))
-        console.note("Nothing was run.")
+        foretell(of_run(session), as_json)
         return
     results: list[Result] = []
-    for result in session.run(backbones, probes):
+    for result in session.run():
         results.append(result)
         if as_json:
             console.result(result.record.to_json())
     if not as_json:
         console.result(boards_of(results, width=console.width(), styled=console.styled_out()))
+    told(session, results)
+
+
+def told(session: Session, results: list[Result]) -> None:
+    """What was left out, and where the records are."""
     if session.data.unreadable:
-        console.note(f"{len(session.data.unreadable)} unreadable files were left out; the records name them")
-    if options.results is not None:
-        count = sum(not result.resumed for result in results)
-        console.note(f"{count} record{'s' if count != 1 else ''} appended to {options.results}")
+        said = counted(len(session.data.unreadable), "unreadable file")
+        console.note(f"{said} left out; the records name each")
+    if session.options.results is not None:
+        said = counted(sum(not result.resumed for result in results), "record")
+        console.note(f"{said} appended to {session.options.results}")
 
 
 def boards_of(results: list[Result], *, width: int | None = None, styled: bool = False) -> str:
@@ -46,7 +57,9 @@ def boards_of(results: list[Result], *, width: int | None = None, styled: bool =
     return "\n\n".join(board_text.text(each, width=width, styled=styled) for each in found)
 
 
-def options_of(given: dict[str, Any], *, extract: bool = True) -> Options:
+def options_of(
+    given: dict[str, Any], *, extract: bool = True, make: Callable[..., Options] = make_options, **more: Any
+) -> Options:
     """Options from the command line's own words."""
     words = dict(given)
     no_results, no_cache = words.pop("no_results", False), words.pop("no_cache", False)
@@ -59,26 +72,30 @@ def options_of(given: dict[str, Any], *, extract: bool = True) -> Options:
     if words.pop("random_weights", False):
         words["pretrained"] = False
     words["precision"] = words.pop("amp", None)
-    return make_options(extract=extract, caller="cli", **words)
+    return make(extract=extract, caller="cli", **words, **more)
 
 
-def extract_data(*, backbones: tuple[str, ...], taps: str, dry_run: bool, **given: Any) -> None:
-    """Extract features of every backbone."""
+def extract_data(
+    *, backbones: tuple[str, ...], taps: str, dry_run: bool, as_json: bool, **given: Any
+) -> None:
+    """Extract features of every backbone; under --json what was done for each, a line each."""
     data = the_data(given.pop("data"), given.pop("data_option"))
     layers, shard = given.pop("layers"), given.pop("shard")
     share = parse_shard(shard) if shard else None
-    extraction = Extraction(data, taps, options_of(given), layers=layers)
+    work = Extraction(data, list(dict.fromkeys(backbones)), taps, options_of(given), layers=layers)
     if dry_run:
-        from visbench.forecast import features_forecast
+        from visbench.forecast import of_extraction
 
-        sources, options = extraction.find(backbones), extraction.options
-        ids = extraction.ids[extraction.readable(share)]
-        lines = features_forecast(
-            sources, ids, extraction.taps, options, store=extraction.store, memo=extraction.memo
-        )
-        console.result("\n".join(lines))
-        console.note("Nothing was run.")
+        foretell(of_extraction(work, share), as_json)
         return
-    extraction.run(list(dict.fromkeys(backbones)), share)
-    for name, reason in extraction.unreadable.items():
+    for done in work.run(share):
+        if as_json:
+            console.result(json.dumps(done.to_dict(), ensure_ascii=False))
+    for name, reason in work.unreadable.items():
         console.note(f"left out: {name} ({reason})")
+
+
+def foretell(forecast: Forecast, as_json: bool) -> None:
+    """What would be done, and that nothing was."""
+    console.result(json.dumps(forecast.to_dict(), ensure_ascii=False) if as_json else forecast.text)
+    console.note("Nothing was run.")

@@ -50,7 +50,7 @@ class Places(nn.Module):
 
 
 def tokens(count: int) -> Callable[[int], Tensor]:
-    return lambda batch: torch.arange(float(batch * count * 6)).view(batch, count, 6)
+    return lambda batch: torch.arange(float(count * 6)).view(1, count, 6).expand(batch, -1, -1)
 
 
 def images(size: tuple[int, int] = (224, 224)) -> Tensor:
@@ -80,7 +80,7 @@ def test_a_vector_is_a_pooled_feature() -> None:
 
 
 def test_a_map_is_a_grid() -> None:
-    values = torch.arange(2 * 5 * 3 * 4.0).view(2, 5, 3, 4)
+    values = torch.arange(5 * 3 * 4.0).view(1, 5, 3, 4).expand(2, -1, -1, -1)
     backbone = CustomBackbone(Returns(lambda batch: values[:batch]), SMALL)
     assert backbone.spec.layer_grids == ((3, 4),)
     found = backbone.features(images(), [Tap("patches", 0), Tap("mean", 0)])
@@ -170,14 +170,14 @@ def test_layers_come_from_a_function(tiny_backbone: Callable[..., CustomBackbone
     assert found[Tap("mean", 1)][0].tolist() == pytest.approx([1 / 16, 0.2 / 16, 0.0, 1.5, 1.5])
     with pytest.raises(InputError, match="go together"):
         CustomBackbone(nn.Identity(), SMALL, num_layers=2)
-    with pytest.raises(InputError, match="gave 1 answers for 2 layers"):
+    with pytest.raises(InputError, match="gave 1 answer for 2 layers"):
         CustomBackbone(nn.Identity(), SMALL, layer_feature_fn=lambda m, x, layers: [x], num_layers=2)
 
 
 def test_contradictions_are_refused() -> None:
     with pytest.raises(InputError, match="num_prefix_tokens=0"):
         CustomBackbone(Returns(tokens(257)), SMALL, has_cls_token=True, num_prefix_tokens=0)
-    with pytest.raises(InputError, match="1 prefix tokens were declared, but the module returns"):
+    with pytest.raises(InputError, match="a prefix of 1 token was declared, but the module returns"):
         CustomBackbone(Returns(lambda n: torch.ones(n, 6)), SMALL, has_cls_token=True)
     with pytest.raises(InputError, match="leaves no patch"):
         CustomBackbone(Returns(tokens(4)), SMALL, num_prefix_tokens=4)

@@ -262,7 +262,7 @@ def test_missing_parameters_are_counted_where_they_are_allowed(tmp_path: Path) -
     spec = load("timm:test_vit", image_size=160, checkpoint=file, strict=False).spec
     lost = 64 + state["blocks.1.mlp.fc1.bias"].numel()
     assert spec.random_params == lost
-    assert spec.notes == (f"{lost} parameters are random: checkpoint a.pth lacks them",)
+    assert spec.notes == (f"{lost:,} parameters left random: checkpoint a.pth lacks as many",)
 
 
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_refused():
         image_set([0, 1], ("a", "b", "a"))
     with pytest.raises(InputError, match=r"lists 0\.jpg twice"):
         image_set([0, 1]).subset([0, 1, 0])
-    with pytest.raises(InputError, match="2 images, 1 names"):
+    with pytest.raises(InputError, match="2 images, 1 name"):
         ImageSet("set", None, [b"", b""], ("a",))
     with pytest.raises(InputError, match="int64"):
         image_set([0.0, 1.0], dtype=np.float64)
@@ -78,9 +78,9 @@ def test_what_can_be_scored():
 @pytest.mark.parametrize(
     ("train", "test", "reason"),
     [
-        ([0, 1], [0, -1, -1], r"2 of 3 images of set \(test\) have no label; features can be extracted"),
-        ([0, 1], None, r"6 of 6 images of set \(test\) have no label"),
-        ([-1, 1], [0, 1], r"1 of 2 images of set \(train\) have no label"),
+        ([0, 1], [0, -1, -1], r"set \(test\) lacks labels for 2 of 3 images; features can be extracted"),
+        ([0, 1], None, r"set \(test\) lacks labels for 6 of 6 images"),
+        ([-1, 1], [0, 1], r"set \(train\) lacks labels for 1 of 2 images"),
         ([1, 1], [1, 1], r"set \(train\) has only the class 'b'; a score needs at least two"),
         ([0], [0], "only the class 'a'"),
         ([0, 1], [0, 2], r"set \(test\) has images of c, of which set \(train\) has none to learn from"),

@@ -35,7 +35,7 @@ def test_classes_alone(tmp_path):
     splits = open_dataset(make(tmp_path / "pets", "dog/b.jpg", "cat/2.png", "cat/10.png", "dog/a.jpg"))
     assert list(splits) == ["all"]
     images = splits["all"]
-    assert (images.name, images.split, images.root) == ("pets", None, tmp_path / "pets")
+    assert (images.name, images.split, images.folders) == ("pets", None, (tmp_path / "pets",))
     assert images.classes == splits.classes == ("cat", "dog")
     assert images.names == ("cat/10.png", "cat/2.png", "dog/a.jpg", "dog/b.jpg")
     assert images.labels.tolist() == [0, 0, 1, 1]
@@ -164,8 +164,8 @@ def test_names_of_any_kind(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "reason"),
     [
-        (["a/1.jpg", "2.jpg"], r"has 1 images \(2\.jpg, …\) beside the class folders a; move them"),
-        (["train/a/1.jpg", "train/2.jpg"], r"train has 1 images \(2\.jpg"),
+        (["a/1.jpg", "2.jpg"], r"has 1 image \(2\.jpg, …\) beside the class folders a; move them"),
+        (["train/a/1.jpg", "train/2.jpg"], r"train has 1 image \(2\.jpg"),
         (["train/a/1.jpg", "dog/1.jpg"], "train beside dog: split folders stand alone"),
         (["train/a/1.jpg", "x.jpg"], r"train beside x\.jpg"),
         (["val/a/1.jpg", "valid/a/1.jpg"], "val and valid, both meaning val"),

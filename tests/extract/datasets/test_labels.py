@@ -45,7 +45,7 @@ def test_indices_into_given_classes():
     labels, classes = encode_indices([2, 0, -1, None], ("dog", "cat", "ant"))
     assert labels.tolist() == [2, 0, -1, -1]
     assert classes == ("dog", "cat", "ant")
-    with pytest.raises(InputError, match="from 0 to 3, but there are 3 classes"):
+    with pytest.raises(InputError, match="from 0 to 3, but what is named is 3 classes"):
         encode_indices([0, 3], ("dog", "cat", "ant"))
 
 

@@ -102,9 +102,9 @@ def test_odd_names(tmp_path):
     [
         (
             "path,label\n0.png,a\n7.png,b\n8.png,b\n",
-            r"names 2 of 3 files that do not exist, the first '7\.png'",
+            r"names 3 files, of which 2 cannot be found, the first '7\.png'",
         ),
-        ("path,label\n0.png,a\n1.png\n", "row 2 has 1 cells under 2 column names"),
+        ("path,label\n0.png,a\n1.png\n", "row 2 has 1 cell under 2 column names"),
         ("path,label\n", "has no rows"),
         ("", "is empty"),
         ("path,path\n0.png,1.png\n", "two columns of the same name"),

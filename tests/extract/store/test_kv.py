@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from extract.errors import InputError
-from extract.store import Store
+from extract.store import Store, StoreError
 from extract.store.kv import Place
 
 
@@ -91,3 +93,75 @@ def test_a_file_is_no_store(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file"):
         Place(Path(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (
+            'PERMISSION_DENIED: Failed to create directory: "/ro/s\\x00spec.json": Read-only file system '
+            "[os_error_code='30']",
+            "Read-only file system; choose another place with --store",
+        ),
+        (
+            'RESOURCE_EXHAUSTED: Error writing local file "/full/c/0/0": Failed writing: "/full/c/0/0.__lock": '
+            "Failed to write 227736 bytes to file 4: No space left on device [os_error_code='28']",
+            "No space left on device; free some space, or choose another place with --store",
+        ),
+        (
+            "PERMISSION_DENIED: Failed while listing: \"/root/x\": Permission denied [os_error_code='13']",
+            "Permission denied; change its permissions, or choose another place with --store",
+        ),
+        ("PERMISSION_DENIED: HTTP response code: 403 [body='<xml>']", "access is denied; check its address"),
+        ("UNAVAILABLE: CURL error: Couldn't connect [a='b']", "it does not answer; check its address"),
+        ("INTERNAL: something odd [source locations='x.cc:1']", "INTERNAL: something odd; check its address"),
+    ],
+)
+def test_what_a_library_says_becomes_one_clear_sentence(raised, said):
+    with pytest.raises(StoreError) as told, Place("memory://x").telling("read"):
+        raise ValueError(raised)
+    assert str(told.value).startswith(f"the feature store memory://x could not be read: {said}")
+    assert "[" not in str(told.value)
+    assert str(told.value).endswith("--store")
+    assert str(told.value.__cause__) == raised  # --debug shows it
+
+
+def test_what_the_system_says_becomes_the_same(tmp_path, monkeypatch, fill):
+    store = Store(tmp_path)
+    fill(store, [1])
+
+    def refused(path, missing_ok):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(
+        StoreError, match="could not be changed: Permission denied; change its permissions, or"
+    ):
+        store.clear()
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [(os.ST_RDONLY, "Read-only file system; choose another"), (0, "Permission denied; change its perm")],
+)
+def test_where_nothing_could_be_kept_is_known_at_once(tmp_path, monkeypatch, flag, said):
+    Store(tmp_path / "not" / "yet" / "there").refuse_unwritable()
+    Store("memory://anywhere").refuse_unwritable()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=flag))
+    with pytest.raises(StoreError, match=f"could not be written: {said}"):
+        Store(tmp_path / "not" / "yet" / "there").refuse_unwritable()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        StoreError, match="Not a directory; check the path, or choose another place with --store"
+    ):
+        Store(tmp_path / "file" / "store").refuse_unwritable()
+
+
+def test_a_folder_that_may_not_even_be_looked_at(tmp_path, monkeypatch):
+    def refused(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "exists", refused)
+    monkeypatch.setattr(Path, "is_dir", refused)
+    assert Store(tmp_path / "x").free_bytes() > 0

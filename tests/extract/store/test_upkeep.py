@@ -209,8 +209,8 @@ def test_an_identity_is_removed_by_the_start_of_its_digest(tmp_path, fill, ids_o
         with store.writer(other, (8,)) as writer:
             writer.add(ids_of([1]), rows_of([1]))
     for start, says in [
-        ("aa", "2 identities begin with 'aa'"),
-        ("c", "no identity begins"),
+        ("aa", '"aa" is the beginning of 2 identities'),
+        ("c", "beginning of nothing"),
         ("", "2 identities"),
     ]:
         with pytest.raises(InputError, match=f"{says}.*cache ls"):
@@ -240,3 +240,25 @@ def test_parts_of_different_types_are_not_mixed(tmp_path, identity, ids_of, fill
     fill(Store(tmp_path), [2], dtype="float32")
     with pytest.raises(StoreError, match=f"differ in dtype or shape; .*cache rm {identity.digest}"):
         Store(tmp_path).view(identity.digest, ids_of([1, 2]))
+
+
+def test_a_row_that_two_processes_computed_counts_once(tmp_path, fill):
+    store = Store(tmp_path)
+    fill(store, range(10))
+    fill(Store(tmp_path), range(5, 25))
+    fill(Store(tmp_path), range(8, 12))
+    (stored,) = store.identities()
+    assert (stored.rows, stored.parts, stored.surplus_rows) == (25, 3, 9)
+    assert stored.surplus_bytes == 9 * (8 * 2 + 16)
+    store.gc(older_than=0)
+    store.gc(older_than=0)
+    (stored,) = store.identities()
+    assert (stored.rows, stored.surplus_rows, stored.surplus_bytes) == (25, 0, 0)
+
+
+def test_what_is_stored_is_listed_where_ids_are_damaged(tmp_path, fill):
+    store = Store(tmp_path)
+    fill(store, [1, 2])
+    fill(Store(tmp_path), [2, 3])
+    (part_of(tmp_path) / "ids").write_bytes(b"?")
+    assert store.identities()[0].rows == 4

@@ -1,0 +1,80 @@
+"""`visbench sweep TASK DATA`: a grid of settings on stored features; a sub-command a task that fits something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from visbench.cli import options as shared
+from visbench.cli.common import Command, Group, json_option
+from visbench.cli.run import probe_option
+from visbench.tasks import TASKS, Task
+
+_GRID = """\
+An axis is NAME=VALUE,VALUE,… or NAME=LOW:HIGH:log8 (lin8), and may be any setting of the probe (lr, weight_decay,
+C, l2, k, temperature, standardize=on,off, epochs …), tap=cls,mean and layer=2,5,8,11. Layers and taps read stored
+features; the settings of a probe are tried side by side in one compiled program. Settings are chosen on the val
+split, or on held-out training images (--select), and only the best is scored."""
+
+
+def task_command(task: Task) -> click.Command:
+    """The sub-command of one task."""
+
+    @click.command(task.name, cls=Command, help=_help(task), short_help=task.summary)
+    @shared.apply(
+        shared.data_argument,
+        click.option(
+            "--grid", "axes", multiple=True, metavar="AXIS", help="An axis of the grid; may be repeated."
+        ),
+        probe_option(task),
+        click.option("--plot", metavar="FILE", help="Draw all scores to a .png, .svg or .pdf."),
+        click.option(
+            "--shots", type=shared.Numbers(int), help="Fit on so many training images a class, as 1,2,4,8."
+        ),
+        click.option(
+            "--draws", type=click.IntRange(1), help="Draws of those that are averaged.  [default: 5]"
+        ),
+        shared.search_options,
+        shared.backbone_options,
+        shared.pooling_options,
+        shared.split_options,
+        shared.train_options,
+        shared.fitted_options,
+        shared.data_options,
+        shared.extraction_options,
+        shared.record_options,
+        click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
+        json_option,
+    )
+    def command(**given: Any) -> None:
+        from visbench.cli.sweeping import sweep_task  # brings in numpy and more
+
+        sweep_task(task.name, **given)
+
+    return command
+
+
+def _help(task: Task) -> str:
+    return (
+        f"{task.summary}\n\n{_GRID}\n\n{task.layout}\n\n\b\n"
+        f"visbench sweep {task.name} photos/ --probe linear --grid lr=1e-4:1e-1:log8 --grid weight_decay=0,1e-4\n"
+        f"visbench sweep {task.name} photos/ --grid layer=2,5,8,11 --grid tap=cls,mean --plot layers.png"
+    )
+
+
+@click.group(cls=Group, noun="task", listing="visbench list tasks")
+def sweep() -> None:
+    """Try a grid of settings, layers and taps on stored features; choose honestly, score the best.
+
+    Hundreds of settings cost about what a few do: they are fitted side by side. A stopped sweep goes on where it
+    was; the score of every setting is kept beside the results.
+
+    \b
+    visbench sweep classification photos/ --backbone dinov2_vits14 --grid layer=2,5,8,11 --grid tap=cls,mean
+    """
+
+
+for _task in TASKS.values():
+    if _task.fitted:
+        sweep.add_command(task_command(_task))

@@ -1,0 +1,119 @@
+"""Which rows of a board differ: paired on the same samples, corrected for how many pairs were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from probes import statistics
+from visbench import samples
+from visbench.board import newest
+from visbench.errors import UsageError
+from visbench.record import Record, board_key
+
+if TYPE_CHECKING:
+    from visbench.pipeline import Result
+
+LEVEL = 0.05
+
+Load = Callable[[], tuple[str, Any] | None]  # (a name of the samples in their order, (n,) headline scores)
+
+
+class _Scored(NamedTuple):
+    record: Record
+    load: Callable[
+        [], tuple[str, Any] | None
+    ]  # (a name of the samples and their order, (n,) headline scores)
+
+
+class Paired:
+    """Tells whether two records are separable: paired bootstrap, Holm over the newest rows of their board.
+
+    Made of the results of one call, or of records whose scores lie beside them; records without scores are left
+    to the intervals.  A board is looked at when it is first asked about, and then its headline scores are in
+    memory, (n, rows), and those of no other.
+    """
+
+    def __init__(
+        self, results: Iterable[Result] = (), *, stored: str | Path | None = None, seed: int = 0
+    ) -> None:
+        """`stored` is the file that the results went to, for records that answered in place of runs (--resume)."""
+        self._seed = seed
+        self._boards: dict[str, list[_Scored]] = {}
+        self._board_of: dict[int, str] = {}
+        self._verdicts: dict[str, dict[frozenset[int], bool]] = {}
+        for result in results:
+            self._add(result.record, _of_result(result, stored))
+
+    @classmethod
+    def from_results(cls, records: Iterable[Record], results: str | Path, *, seed: int = 0) -> Paired:
+        """Of the very `records` that were read from `results` and that boards are drawn of."""
+        paired = cls(seed=seed)
+        for record in records:
+            paired._add(record, _stored(record, results))
+        return paired
+
+    def __call__(self, a: Record, b: Record) -> bool | None:
+        """True or False, or None where it is not known."""
+        board = self._board_of.get(id(a))
+        if board is None or board != self._board_of.get(id(b)):
+            return None
+        if board not in self._verdicts:
+            self._verdicts[board] = self._judge(self._boards[board])
+        return self._verdicts[board].get(frozenset((id(a), id(b))))
+
+    def _add(self, record: Record, load: Load) -> None:
+        board = self._board_of[id(record)] = board_key(record)
+        self._boards.setdefault(board, []).append(_Scored(record, load))
+
+    def _judge(self, board: Sequence[_Scored]) -> dict[frozenset[int], bool]:
+        kept = {id(record) for record in newest(row.record for row in board)}
+        same: dict[
+            str, list[tuple[int, np.ndarray]]
+        ] = {}  # rows whose samples are the same, in the same order
+        for row in board:
+            found = row.load() if id(row.record) in kept else None
+            if found is not None:
+                name, scores = found
+                same.setdefault(f"{name} {len(scores)}", []).append((id(row.record), scores))
+        p_values: dict[frozenset[int], float] = {}
+        for rows in same.values():
+            p_values |= _p_values(rows, self._seed)
+        adjusted = statistics.holm([*p_values.values()])
+        return {pair: bool(p < LEVEL) for pair, p in zip(p_values, adjusted, strict=True)}
+
+
+def _p_values(rows: Sequence[tuple[int, np.ndarray]], seed: int) -> dict[frozenset[int], float]:
+    """p of every pair, over the samples that have a score under every row."""
+    table = np.stack([np.asarray(scores, np.float64) for _, scores in rows], axis=1)
+    table = table[~np.isnan(table).any(axis=1)]
+    if len(rows) < 2 or not len(table):
+        return {}
+    p = statistics.pairwise_bootstrap(table, seed=seed)
+    return {frozenset((rows[i][0], rows[j][0])): float(p[i, j]) for i in range(len(rows)) for j in range(i)}
+
+
+def _of_result(result: Result, stored: str | Path | None) -> Load:
+    """Its stored scores, which tell of which samples they are, or those at hand."""
+
+    def load() -> tuple[str, Any] | None:
+        found = _stored(result.record, stored)() if stored is not None else None
+        scores = result.per_sample.get(str(result.record.headline))
+        return found if found or scores is None else ("", scores)
+
+    return load
+
+
+def _stored(record: Record, results: str | Path) -> Load:
+    def load() -> tuple[str, Any] | None:
+        try:
+            kept = samples.read(results, record)
+        except UsageError:  # made before they were kept, or moved without them
+            return None
+        scores = kept.scores.get(str(record.headline))
+        return None if scores is None else (kept.ids_digest, scores)
+
+    return load
