@@ -2,8 +2,8 @@
 
 The row id of a file (a digest of its bytes) by its path and stat, so that an unchanged file is not read
 again; answers to requests, such as the identity of a backbone, so that torch need not be imported; and which
-images could not be decoded, or were converted on reading.  All of it can be computed anew: a damaged memo is set aside, one that cannot be
-written lives in memory.  Threads may share a `Memo`, processes the file.
+images could not be decoded, or were converted.  All of it can be computed anew: a damaged memo is set aside,
+one that cannot be written lives in memory.  Threads may share a `Memo`, processes the file.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Memo:
         return {position: known[row_id] for position, row_id in enumerate(rows) if row_id in known}
 
     def remark(self, what: Remark, policy: str, said: Mapping[bytes, str]) -> None:
-        """Keep why images (by id) are unreadable, so that no later run tries again, or what they were converted from."""
+        """Keep, by id, why images are unreadable (no later run tries again) or what they were converted from."""
         rows = [(what, policy, row_id, each) for row_id, each in said.items()]
         self._write("INSERT OR REPLACE INTO remarks VALUES (?, ?, ?, ?)", rows)
 

@@ -27,6 +27,8 @@ LIBRARIES = tuple(_DISTRIBUTIONS)
 """What may stand before the colon of a name."""
 CONTROLS_HEED = ("image_size", "crop_pct")
 """Options that mean something to a control, which has neither weights nor tokens."""
+FLAGS = {"norm": "--no-norm", "pretrained": "--random-weights", "precision": "--amp"}
+"""Options that the command line calls otherwise."""
 WEIGHTS = ("checkpoint", "revision")
 """Options that say which weights."""
 
@@ -74,10 +76,10 @@ class Request:
             raise InputError(
                 "random weights were asked for, and a checkpoint or a revision of weights too; leave one out"
             )
-        idle = [option for option in self.changed() if option not in CONTROLS_HEED]
-        if self.library == "control" and idle:
+        idle = unheeded(self) if self.library == "control" else ""
+        if idle:
             raise InputError(
-                f"{self.name} is a control without weights or tokens, so {', '.join(idle)} would change nothing; "
+                f"{self.name} is a control without weights or tokens, so {idle} would change nothing; "
                 "leave it out, or name the backbone that it is for"
             )
         for option in ("mean", "std"):
@@ -128,6 +130,12 @@ class Request:
                 "stat": None if self.checkpoint is None else _stat(self.checkpoint),
             }
         )
+
+
+def unheeded(request: Request) -> str:
+    """The options of `request` that mean nothing to a control, as a person may have written them."""
+    idle = [option for option in request.changed() if option not in CONTROLS_HEED]
+    return ", ".join(f"{each} ({FLAGS[each]})" if each in FLAGS else each for each in idle)
 
 
 def library_of(name: str) -> str | None:

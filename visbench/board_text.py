@@ -129,7 +129,8 @@ def _counted(records: Sequence[Record]) -> list[str]:
     """What was counted beside the scores: `classes scored 10`, `near duplicates 1–4` or `… up to 4`."""
     said = []
     for name in dict.fromkeys(name for record in records for name in record.context):
-        found = [value for record in records if _is_count(value := record.context.get(name))]
+        values: list[Any] = [record.context.get(name) for record in records]
+        found = [int(value) for value in values if _is_count(value)]
         if not any(found):
             continue
         low, high = min(found), max(found)

@@ -72,9 +72,9 @@ def check(
         for split, images in splits.items():
             found = memo.row_ids(images.sources, unreadable={})
             looks = _look_through(images, advance, workers, max_pixels)
+            good = [i for i, look in enumerate(looks) if not isinstance(look, str)]
             bad = {images.names[i]: look for i, look in enumerate(looks) if isinstance(look, str)}
             ids[split], names[split] = found[good], [images.names[i] for i in good]
-            good = [i for i, look in enumerate(looks) if not isinstance(look, str)]
             counts = dict(zip(images.classes, images.subset(good).counts.tolist(), strict=True))
             reports[split] = SplitReport(len(images), counts, bad, duplicates.within(ids[split]))
             seen = [look for look in looks if not isinstance(look, str)]

@@ -75,6 +75,14 @@ class Classification:
     def _settings_count(self) -> int:
         return sum(len(arm.grid) for arm in self.arms)
 
+    @property
+    def fits(self) -> int:
+        """How many fits it makes to choose, the backbone having every tap; 0 where there is nothing to choose."""
+        settings = sum(len(arm.grid) for arm in self.arms)
+        folds = parse_selection(self.options.select, has_val=True).folds or 1
+        draws = self.options.draws if self.options.shots is not None else 1
+        return settings * folds * draws * len(self.seeds) if settings > 1 else 0
+
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
         self._check_bank(run)

@@ -19,7 +19,7 @@ from extract.errors import InputError
 from extract.images import policy
 from extract.memo import Memo
 from extract.plan import Plan
-from extract.requests import CONTROLS_HEED, WEIGHTS, Request, library_of
+from extract.requests import CONTROLS_HEED, WEIGHTS, Request, library_of, unheeded
 from extract.resolve import resolve
 from extract.spec import BackboneSpec
 from extract.store import Store
@@ -139,9 +139,8 @@ def _heeded(backbone: Any, backbones: Sequence[Any], options: Options) -> Option
     """Without what is meant for the others: a control beside them heeds what means something to it, and says so."""
     if not _is_control(backbone) or all(map(_is_control, backbones)):
         return options
-    idle = [each for each in Request("any", **_told(options)).changed() if each not in CONTROLS_HEED]
-    if idle:
-        console.note(f"{backbone}: without weights or tokens it has no use for {', '.join(idle)}")
+    if idle := unheeded(Request("any", **_told(options))):
+        console.note(f"{backbone}: without weights or tokens it has no use for {idle}")
     return _for_controls(options)
 
 

@@ -54,6 +54,7 @@ class Forecast:
     task: str | None = None
     probes: tuple[str, ...] = ()
     images: dict[str, int] = field(default_factory=dict)  # by role
+    fits: int = 0  # to choose settings
     records: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,7 +71,8 @@ class Forecast:
         ]
         if self.task is not None:
             counts = ", ".join(f"{count:,} {role}" for role, count in self.images.items())
-            said = counted(self.records, "record")
+            fits = f"{counted(self.fits, 'fit')} to choose, " if self.fits else ""
+            said = fits + counted(self.records, "record")
             lines.append(f"probes     {', '.join(self.probes) or self.task} on {counts}; {said}")
         return "\n".join(lines)
 
@@ -86,7 +88,8 @@ def of_run(session: Session) -> Forecast:
         task=session.task.name,
         probes=tuple(probe for probe in session.probes if probe is not None),
         images={role: len(images) for role, images in session.data.sets.items()},
-        records=len(session.sources) * len(session.probes),
+        fits=len(session.sources) * sum(getattr(measure, "fits", 0) for measure in session.measures),
+        records=len(session.sources) * len(session.measures),
     )
 
 

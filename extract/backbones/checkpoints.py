@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,6 +150,19 @@ def random_parameters(module: nn.Module, missing: int | None, source: str) -> tu
     return missing, (
         f"{counted(missing, 'parameter')} left random: {source} lacks as many",
     ) if missing else ()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Libraries warn of what is checked here, in their own words and wherever they like."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 @contextmanager

@@ -7,9 +7,7 @@ downloads, maps keys and resamples position embeddings; a checkpoint goes the wa
 
 from __future__ import annotations
 
-import logging
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +24,15 @@ from torch import Tensor, nn
 from extract import transforms
 from extract.backbones import timm
 from extract.backbones.base import Backbone, Facts, Layer
-from extract.backbones.checkpoints import State, check, fetching, random_parameters, read_checkpoint, watched
+from extract.backbones.checkpoints import (
+    State,
+    check,
+    fetching,
+    quiet,
+    random_parameters,
+    read_checkpoint,
+    watched,
+)
 from extract.backbones.refusals import check_size, no_norm, unknown
 from extract.errors import InputError
 from extract.requests import Request, minor
@@ -62,7 +68,7 @@ def _create(
     stages = isinstance(config["vision_cfg"].get("layers"), list)  # which take images of any size
     with _weights_file(request, card) as (path, source, original):
         quick, corrected = _activation(config, card, original)
-        with torch.random.fork_rng(devices=[]), watched() as loadings, _quiet():
+        with torch.random.fork_rng(devices=[]), watched() as loadings, quiet():
             torch.manual_seed(request.seed)
             model = open_clip.create_model(
                 architecture,
@@ -235,16 +241,3 @@ def _activation(
         return configured, ()
     used, unused = ("QuickGELU", "GELU") if needed else ("GELU", "QuickGELU")
     return needed, (f"trained with {used}, so it is used in place of the architecture's {unused}",)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """open_clip warns of what is checked here."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)

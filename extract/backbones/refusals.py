@@ -26,7 +26,7 @@ def no_projection(request: Request) -> None:
     """Refuse projection=True where there is nothing that projects."""
     if request.projection:
         raise InputError(
-            f"{request.name} has no projection; projection=True is for the CLIP models of open_clip"
+            f"{request.name} has no projection; projection=True (--projection) is for the CLIP models of open_clip"
         )
 
 
@@ -34,7 +34,7 @@ def no_norm(norm: bool, name: str) -> None:
     """Refuse norm=False where layers pass no norm anyway."""
     if not norm:
         raise InputError(
-            f"the stages of {name} pass no norm of the model's, so norm=False says nothing; leave it out"
+            f"the stages of {name} pass no norm of the model's, so norm=False (--no-norm) says nothing; leave it out"
         )
 
 

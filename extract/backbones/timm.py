@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from extract import transforms
 from extract.backbones.base import Backbone, Facts, Layer
-from extract.backbones.checkpoints import check, fetching, random_parameters, read_checkpoint, watched
+from extract.backbones.checkpoints import check, fetching, quiet, random_parameters, read_checkpoint, watched
 from extract.backbones.refusals import check_size, no_norm, no_projection, unknown
 from extract.errors import InputError
 from extract.requests import Request, minor
@@ -150,6 +150,7 @@ def _create(request: Request, config: Any, size: int) -> tuple[nn.Module, Facts]
     with (
         torch.random.fork_rng(devices=[]),
         watched() as loadings,
+        quiet(),
         redirect_stdout(sys.stderr),  # one of timm's key maps prints
         fetching(request.name) if downloads else nullcontext(),
     ):

@@ -17,7 +17,7 @@ def test_a_control_alone_refuses_what_would_change_nothing(command, photos, opti
     for words in (("run", "retrieval"), ("extract",)):
         refused = command(*words, photos, "--backbone", "pixels", *option, code=2)
         assert "pixels is a control without weights or tokens" in refused.stderr
-    with pytest.raises(InputError, match="norm would change nothing"):
+    with pytest.raises(InputError, match=r"norm \(--no-norm\) would change nothing"):
         visbench.run("pixels", "retrieval", photos, norm=False)
 
 
@@ -26,7 +26,7 @@ def test_a_control_beside_a_backbone_heeds_what_means_something_to_it(command, p
     done = command(
         "run", "retrieval", photos, "--backbone", "timm:test_vit", "--backbone", "pixels", *options
     )
-    assert "pixels: without weights or tokens it has no use for pretrained" in done.stderr
+    assert "pixels: without weights or tokens it has no use for pretrained (--random-weights)" in done.stderr
     model, pixels = results.read("results/visbench.jsonl")
     assert (model.control, pixels.control) == ("random weights", "pixels")
     for record in (model, pixels):
