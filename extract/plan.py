@@ -12,13 +12,11 @@ from math import prod
 import numpy as np
 
 from extract import taps as tap_names
-from extract.ids import ID_BYTES as ID_BYTES
-from extract.ids import keys
+from extract.ids import ID_BYTES, keys
 from extract.spec import BackboneSpec, Identity, identity
 from extract.store import Store
 from extract.taps import Tap
 
-as_void = keys
 _ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
 
 

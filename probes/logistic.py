@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Num
 
-from probes import checks, shapes
+from probes import checks, shapes, stacking
 from probes.affine import predict, score
 from probes.eigenbasis import eigenbasis
 from probes.minimise import Minimum, minimise
@@ -122,6 +122,7 @@ def groups(
     Each group is one wide computation that starts where the one before it ended. Groups are of 16 settings at
     few classes down to 1 at many, so memory does not grow with the number of settings, and one program serves
     every list of values. Rows are padded to one of 16 sizes an octave, so it mostly serves another n as well.
+    Where there are several devices each takes a group of its own.
 
     Once a group ends with a training loss below `saturated` times log(c), there is nothing left to gain on these
     rows: weaker settings get its last solution, with 0 `steps`. (glmnet ends its paths by the same rule, at
@@ -137,13 +138,17 @@ def groups(
     rows = (shapes.pad(array, size) for array in (features, labels, mask))
     problem = _prepare(*rows, num_classes=num_classes)
 
-    start = jnp.zeros_like(problem.gradient)
     order = np.argsort(-l2s, kind="stable")
-    size = _group_size(num_classes, len(l2s))
+    shared, whole = stacking.shardings(len(l2s))
+    size = _group_size(num_classes, -(-len(l2s) // shared.num_devices)) * shared.num_devices
+    problem = jax.device_put(problem, whole)
+    start = jax.device_put(jnp.zeros_like(problem.gradient), whole)
     for first in range(0, len(order), size):
         chosen = order[first : first + size]
         padded = np.pad(chosen, (0, size - len(chosen)), mode="edge")
-        found, start, loss = _solve_group(problem, start, l2s[padded], tol, max_steps=max_steps)
+        values = jax.device_put(l2s[padded].astype(start.dtype), shared)
+        found, end, loss = _solve_group(problem, start, values, tol, max_steps=max_steps)
+        start = jax.device_put(end, whole)
         yield chosen, _first(found, len(chosen))
         rest = order[first + size :]
         if len(rest) and float(loss) < saturated * np.log(num_classes):

@@ -18,6 +18,9 @@ from probes.scaling import raised
 
 __all__ = ["Fit", "Hparams", "Path", "fit", "leave_one_out", "path", "predict", "score"]
 
+COLUMNS = (
+    160  # settings times targets side by side: a wide product is faster, until its outputs leave the cache
+)
 Number = float | Array
 Targets = Int[Array, " n"] | Float[Array, "n t"]
 
@@ -73,7 +76,7 @@ def path(
     num_classes: int | None = None,
     mask: Bool[Array, " n"] | None = None,
 ) -> Path:
-    """Solve all `l2s`, in their order, with leave-one-out scores. Memory holds one setting's outputs at a time."""
+    """Solve all `l2s`, in their order, with leave-one-out scores; a few settings at a time, so memory is bounded."""
     factors = _factors(features, targets, num_classes, mask)
 
     def one(l2: Array) -> Path:
@@ -83,7 +86,8 @@ def path(
         error = factors.turned.share @ (residual**2).mean(1)
         return Path(*_solve(factors, l2), error, hit.mean(where=mask))
 
-    found: Path = jax.lax.map(one, jnp.asarray(l2s, factors.products.dtype))
+    side = max(1, COLUMNS // factors.products.shape[1])
+    found: Path = jax.lax.map(one, jnp.asarray(l2s, factors.products.dtype), batch_size=side)
     return found
 
 

@@ -40,9 +40,9 @@ def make_arms(
     unknown = [name for name in axes if name not in axes_of(probe)]
     if unknown:
         known = axes_of(probe)
-        raise UsageError(
-            f'"{unknown[0]}" is no axis of {probe}.{did_you_mean(unknown[0], known)} Its axes: {", ".join(known)}.'
-        )
+        having = [other for other in SOLVERS if unknown[0] in axes_of(other)]
+        hint = f" It is one of {' and of '.join(having)}." if having else did_you_mean(unknown[0], known)
+        raise UsageError(f'"{unknown[0]}" is no axis of {probe}.{hint} Its axes: {", ".join(known)}.')
     twice = [name for name in axes if name in settings]
     if twice:
         raise UsageError(f"{twice[0]} is given twice, as a setting and as an axis of the grid")

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from visbench import advice
 from visbench import arms as arming
 from visbench.choosing import Fold, Selection, draw_shots, fraction_of, make_folds, parse_selection
 from visbench.classifier import ClassificationProbe, HeldOut, check_trainable, score_probes, summary
 from visbench.data import RunData
 from visbench.errors import UsageError
-from visbench.near_copies import near_copies
 from visbench.options import Options
 from visbench.outcome import Outcome, Rows
 from visbench.searching import Arm, Found, Search
-from visbench.selection import holdout
 from visbench.settings import settings_of
 from visbench.trials import Trials
+from visbench.voters import enough_voters
 
 RowsOf = Callable[[str], Mapping[str, Rows]]  # tap → the rows of each role
 
@@ -85,7 +86,7 @@ class Classification:
 
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
-        self._check_bank(run)
+        self.arms = enough_voters(self.arms, run, self.options, given="k" in {*self.settings, *self.axes})
         size = len(run.sets["train"]) + (len(run.sets["val"]) if self.refit and "val" in run.sets else 0)
         solvers = [arm.what.solver for arm in self.arms]
         shared = arming.agreed([{"standardize": each.standardize, **each.fixed()} for each in solvers])
@@ -119,9 +120,7 @@ class Classification:
         """Choose, fit, and score once."""
         arms, num_classes = trials.available(self.arms), len(run.classes)
         first = rows_of(arms[0].what.tap)
-        for arm in arms:
-            rows = rows_of(arm.what.tap)
-            check_trainable(rows["train"], rows.get("val"))
+        check_trainable(first["train"], first.get("val"))
         selection = self._selection(run)
         folds = self._folds(selection, first, searching=self._settings_count > 1)
         found: Found | None = None
@@ -148,14 +147,16 @@ class Classification:
                 **self.plan(run)["selection"],
                 "outcome": summary(found, val_size, trials.file),
             }
-        outcome.warnings = _warnings(probes, found) + _near_copies(outcome, rows, run)
+        outcome.warnings = advice.warnings(probes, found) + advice.near_copies(outcome, rows, run)
         return outcome
 
     def _search(
         self, arms: list[Arm], folds: list[Fold], rows_of: RowsOf, num_classes: int, trials: Trials
     ) -> Found:
+        @lru_cache(maxsize=1)
         def joined(tap: str) -> Rows:
             rows = rows_of(tap)
+            check_trainable(rows["train"], rows.get("val"))
             return rows["train"].join(rows.get("val"))
 
         replicates = [(fold, seed) for fold in range(len(folds)) for seed in self.seeds]
@@ -199,14 +200,12 @@ class Classification:
     def _outcome(self, probes: list[ClassificationProbe], rows: Mapping[str, Rows], run: RunData) -> Outcome:
         outcome = score_probes(probes, rows["test"])
         outcome.probe = probes[0]
-        outcome.convergence = _worst([probe.convergence for probe in probes])
+        outcome.convergence = advice.worst([probe.convergence for probe in probes])
         if np.isfinite(probes[0].train_top1):
             outcome.context["train_top1"] = float(np.mean([probe.train_top1 for probe in probes]))
             outcome.convergence["train_loss"] = float(np.mean([probe.train_loss for probe in probes]))
-        copies = (
-            run.shared_with_training()
-        )  # beside the score, the one without the pictures that also trained
-        if copies.any():
+        copies = run.shared_with_training()
+        if copies.any():  # beside the score, the one without the pictures that also trained
             outcome.context["duplicates"] = int(copies.sum())
             if not copies.all():
                 rest = score_probes(probes, rows["test"].take(~copies))
@@ -219,53 +218,3 @@ class Classification:
             why = "few shots" if self.options.shots is not None else "--no-refit"
             raise UsageError(f"--select {selection} does not go with {why}: choose on val or on a holdout")
         return selection
-
-    def _check_bank(self, run: RunData) -> None:
-        """Refuse more neighbours than there are rows to vote, before anything is extracted."""
-        if self.name != "knn":
-            return
-        bank, k = len(run.sets["train"]), max(k for arm in self.arms for k in arm.grid.axes["k"])
-        aside = ""
-        if self._settings_count > 1 and "val" not in run.sets:
-            bank -= int(holdout(run.ids["train"], run.sets["train"].known_labels).sum())
-            aside = ", those held out to choose k left aside"
-        if k > bank:
-            raise UsageError(
-                f"k is {k}, but there are {bank} training images to vote{aside}; give smaller ones with --k"
-            )
-
-
-def _worst(each: list[dict[str, Any]]) -> dict[str, Any]:
-    """The convergence of several fits as one: the fit that ended furthest from its optimum."""
-    worst: dict[str, Any] = max(each, key=lambda one: float(one.get("grad_norm", 0)))
-    return worst
-
-
-def _near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> list[str]:
-    """Count pictures that nearly copy a training one, and name the first."""
-    pairs = near_copies(rows["test"], rows["train"])
-    if not len(pairs):
-        return []
-    outcome.context["near_duplicates"] = len(pairs)
-    scored, trained = (
-        run.sets[role].names[row] for role, row in zip(("test", "train"), pairs[0], strict=True)
-    )
-    more = f" (and {len(pairs) - 1} more such)" if len(pairs) > 1 else ""
-    return [f"{scored} looks like a copy of {trained}{more}, by their features"]
-
-
-def _warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str]:
-    said = []
-    convergence = _worst([probe.convergence for probe in probes])
-    if convergence.get("converged") is False:
-        said.append(
-            f"the solver stopped after {convergence['steps']} steps at gradient norm "
-            f"{convergence['grad_norm']:.2g} without converging; the score may be too low"
-        )
-    if found is not None:
-        for name in found.table.edges:
-            at = "".join(f", {key} {value}" for key, value in found.table.arm.place.items())
-            said.append(
-                f"{name} {found.chosen[name]:.3g}{at} is at the edge of its grid: --widen tries beyond"
-            )
-    return said

@@ -17,7 +17,7 @@ from probes import statistics
 from visbench import opponents, samples
 from visbench.errors import UsageError, did_you_mean
 from visbench.opponents import Row
-from visbench.record import Json, Record, run_key
+from visbench.record import Json, Record, protocol_part, run_key
 from visbench.samples import Samples
 from visbench.separable import LEVEL
 from visbench.separable import Paired as Paired
@@ -143,11 +143,6 @@ def _compare(
     x, y = x[has], y[has]
     found = statistics.paired_bootstrap(x, y, resamples=resamples, seed=seed)
     p = found.p if test == "bootstrap" else statistics.permutation_test(x, y, resamples=resamples, seed=seed)
-    notes = [
-        *_differences(first, second),
-        *_means(first, scores[0], metric),
-        *_means(second, scores[1], metric),
-    ]
     return Comparison(
         title=first.board.title,
         metric=metric,
@@ -169,7 +164,7 @@ def _compare(
         test=test,
         resamples=resamples,
         seed=seed,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(_notes(first, second, scores, metric)),
     )
 
 
@@ -179,7 +174,13 @@ def _scores(row: Row, kept: Samples, metric: str) -> np.ndarray:
             f"{row.board.title}: no scores of every sample are kept for {metric} of {row.label}."
             f"{did_you_mean(metric, kept.scores)} Kept are {', '.join(kept.scores)}: choose one with --metric"
         )
-    return kept.scores[metric].astype(np.float64)
+    scores = kept.scores[metric].astype(np.float64)
+    if not samples.mean_is_recorded(row.record, metric, scores):
+        raise UsageError(
+            f"{metric} of {row.label} ({row.key}) is {row.record.metrics.get(metric)} in its record and no mean of "
+            f"its samples' scores, so they do not stand for it; choose another metric with --metric"
+        )
+    return scores
 
 
 def _paired(
@@ -207,22 +208,20 @@ def _better(row: Row, metric: str) -> str | None:
     return task.metrics.get(metric) if task else None
 
 
-def _differences(first: Row, second: Row) -> Iterable[str]:
-    """In what two records of one backbone differ."""
-    if first.label == second.label:
-        versions = first.results != second.results
-        one, other = (opponents.settings(row.record, versions=versions) for row in (first, second))
-        fields = opponents.differing(one, other)
-        if fields:
-            yield f"they differ in {opponents.in_words(fields)}"
-
-
-def _means(row: Row, scores: np.ndarray, metric: str) -> Iterable[str]:
-    """What keeps the mean of the samples from being the metric of the record."""
-    recorded, has = row.record.metrics.get(metric), ~np.isnan(scores)
-    if not has.all():
-        yield f"{int((~has).sum()):,} of {len(scores):,} samples have no {metric} under {row.label}"
-    if isinstance(recorded, int | float) and has.any():
-        mean = float(scores[has].mean())
-        if abs(mean - recorded) > 1e-4 * max(1.0, abs(recorded)):
-            yield f"{metric} of {row.label} is {recorded:.4g} in its record, which is no mean over samples ({mean:.4g})"
+def _notes(first: Row, second: Row, scores: Sequence[np.ndarray], metric: str) -> Iterable[str]:
+    """In what two records of one board, or of one backbone, differ, and which samples have no score."""
+    rows = first, second
+    versions = first.results != second.results
+    one, other = (
+        opponents.settings(row.record, versions=versions)
+        if first.label == second.label
+        else protocol_part(row.record)
+        for row in rows
+    )
+    fields = opponents.differing(one, other)
+    if fields:
+        yield f"they differ in {opponents.in_words(fields)}"
+    for row, each in zip(rows, scores, strict=True):
+        missing = int(np.isnan(each).sum())
+        if missing:
+            yield f"{missing:,} of {len(each):,} samples have no {metric} under {row.label}"

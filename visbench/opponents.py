@@ -196,6 +196,10 @@ def _refuse(first: Sequence[Row], second: Sequence[Row]) -> list[Pair]:
         ),
         key=lambda each: len(each[0]),
     )
+    if not fields:
+        raise UsageError(
+            f"{a.label} and {b.label} are not the only rows of their name on {a.board.title}; name records by key"
+        )
     way_out = (
         "--common compares the samples that both scored"
         if {name.partition(".")[0] for name in fields} <= {*_DATA}

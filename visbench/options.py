@@ -95,6 +95,8 @@ SETTINGS = (
     "weight_decay",
     "epochs",
     "train_batch_size",
+    "optimizer",
+    "schedule",
     "topk",
 )
 _ALIASES = {"lr": "learning_rate", "layers": "layer", "cache": "store"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -150,9 +150,9 @@ class Session:
         return plan, spent
 
     def _reader(self, source: Source, plan: Plan) -> Callable[[str], dict[str, Rows]]:
-        """The rows of every role under a tap, aligned with labels; each tap is read once."""
+        """The rows of every role under a tap, aligned with labels; read when asked for."""
 
-        @cache
+        @lru_cache(maxsize=2)  # a search goes from tap to tap
         def read(tap: str) -> dict[str, Rows]:
             rows = {}
             for role, images in self.data.sets.items():

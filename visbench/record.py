@@ -129,6 +129,8 @@ _PROTOCOL = (
     *("split", "train_split", "val_split", "dataset_params"),
     *("image_size", "taps", "pooling_requested", "feature_mode"),
 )
+# What says how images were found and not which: a table and its folder are one board.
+_HOW_READ = {"table", "image_column", "label_column", "split_column", "shards", "label_key"}
 # What changes no number in a backbone's spec.
 _ONLY_TOLD = {"name", "alias", "weights_source", "notes", "num_params", "random_params"}
 
@@ -143,6 +145,9 @@ def protocol_part(record: Record | Mapping[str, Any]) -> Json:
     part = {name: getattr(record, name) for name in _PROTOCOL}
     part["data"] = record.dataset_fingerprint or record.dataset
     part["selection"] = {key: value for key, value in record.selection.items() if key != "outcome"}
+    part["dataset_params"] = {
+        key: value for key, value in record.dataset_params.items() if key not in _HOW_READ
+    }
     part["hyperparameters"] = {} if record.selection else record.hyperparameters
     return part
 

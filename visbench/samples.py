@@ -109,6 +109,14 @@ def shared(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return here[order], there[order]
 
 
+def mean_is_recorded(record: Record, metric: str, scores: np.ndarray) -> bool:
+    """Whether a metric of a record is the mean of its samples' scores: only then do they stand for it."""
+    recorded, known = record.metrics.get(metric), scores[~np.isnan(scores)]
+    if not isinstance(recorded, int | float) or not len(known):
+        return False
+    return abs(float(known.mean(dtype=np.float64)) - recorded) <= 1e-4 * max(1.0, abs(recorded))
+
+
 def _numbered(ids: np.ndarray) -> np.ndarray:
     """(n,) values of 20 bytes that are all different: an id and how many equal ones stand before it."""
     order = np.argsort(keys(ids), kind="stable")

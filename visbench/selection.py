@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from extract.datasets import SPLITS, ImageSet
-from extract.plan import ID_BYTES, as_void
+from extract.ids import ID_BYTES, keys
 from visbench.errors import UsageError
 
 HOLDOUT = 0.2
@@ -95,9 +95,7 @@ def holdout(ids: np.ndarray, labels: np.ndarray, fraction: float = HOLDOUT) -> n
     held = np.zeros(len(ids), dtype=bool)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
-        pictures, picture = np.unique(
-            as_void(ids[rows]), return_inverse=True
-        )  # sorted: the digest is the order
+        pictures, picture = np.unique(keys(ids[rows]), return_inverse=True)  # sorted: the digest is the order
         take = min(max(round(fraction * len(pictures)), 1), len(pictures) - 1)
         held[rows] = picture < take
     return held

@@ -24,17 +24,15 @@ Load = Callable[[], tuple[str, Any] | None]  # (a name of the samples in their o
 
 class _Scored(NamedTuple):
     record: Record
-    load: Callable[
-        [], tuple[str, Any] | None
-    ]  # (a name of the samples and their order, (n,) headline scores)
+    load: Load
 
 
 class Paired:
     """Tells whether two records are separable: paired bootstrap, Holm over the newest rows of their board.
 
-    Made of the results of one call, or of records whose scores lie beside them; records without scores are left
-    to the intervals.  A board is looked at when it is first asked about, and then its headline scores are in
-    memory, (n, rows), and those of no other.
+    Made of the results of one call, or of records whose scores lie beside them.  Records without scores, or whose
+    headline is no mean of them, are left to the intervals.  A board is looked at when it is first asked about; its
+    headline scores, (n, rows), are then in memory, and those of no other.
     """
 
     def __init__(
@@ -73,12 +71,11 @@ class Paired:
         kept = {id(record) for record in newest(row.record for row in board)}
         same: dict[
             str, list[tuple[int, np.ndarray]]
-        ] = {}  # rows whose samples are the same, in the same order
-        for row in board:
-            found = row.load() if id(row.record) in kept else None
-            if found is not None:
-                name, scores = found
-                same.setdefault(f"{name} {len(scores)}", []).append((id(row.record), scores))
+        ] = {}  # rows that scored the same samples in the same order
+        for record, load in board:
+            found = load() if id(record) in kept else None
+            if found is not None and samples.mean_is_recorded(record, str(record.headline), found[1]):
+                same.setdefault(f"{found[0]} {len(found[1])}", []).append((id(record), found[1]))
         p_values: dict[frozenset[int], float] = {}
         for rows in same.values():
             p_values |= _p_values(rows, self._seed)

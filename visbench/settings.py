@@ -12,6 +12,7 @@ import numpy as np
 from visbench.errors import UsageError, did_you_mean
 from visbench.solvers import SOLVERS, Solver
 
+WORDS = {"optimizer": ("adamw", "sgd"), "schedule": ("constant", "cosine")}
 _COUNTS = ("k", "epochs", "train_batch_size", "max_steps", "seed")
 
 
@@ -48,6 +49,10 @@ def _value(key: str, value: Any, default: Any) -> Any:
         if value not in (True, False):
             raise UsageError(f"{key} is {value!r}; it is on or off (True or False)")
         return bool(value)
+    if isinstance(default, str):
+        if value not in WORDS[key]:
+            raise UsageError(f"{key} is {value!r}; it is {' or '.join(WORDS[key])}")
+        return value
     given = list(dict.fromkeys(np.ravel(value).tolist()))
     if not given:
         raise UsageError(f"{key} is empty; give at least one number")

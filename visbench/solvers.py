@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
 import jax
@@ -141,7 +140,7 @@ class Ridge(_Deterministic):
 
 @dataclass(frozen=True)
 class Linear:
-    """The classic linear probe: one affine layer, AdamW, a fixed number of epochs."""
+    """The classic linear probe: one affine layer, a fixed number of epochs of AdamW or SGD."""
 
     leaves: ClassVar[frozenset[str]] = frozenset({"learning_rate", "weight_decay"})
     random: ClassVar[bool] = True
@@ -151,6 +150,8 @@ class Linear:
     weight_decay: tuple[float, ...] = (1e-4,)
     epochs: int = 200
     train_batch_size: int = 256
+    optimizer: str = "adamw"
+    schedule: str = "constant"
     seed: int = 0
     standardize: bool = True
 
@@ -158,29 +159,33 @@ class Linear:
         return Grid({"learning_rate": self.learning_rate, "weight_decay": self.weight_decay})
 
     def groups(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Groups:
-        yield np.arange(len(settings)), self.fit(x, y, settings, num_classes)
-
-    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
-        values = ([setting[name] for setting in settings] for name in linear.Hparams._fields)
-        hparams = linear.Hparams(*map(jnp.array, values))
-        fit = partial(
-            linear.fit,
+        values = [np.array([setting[name] for setting in settings]) for name in linear.Hparams._fields]
+        for indices, fits in linear.groups(
+            x,
+            y,
+            linear.Hparams(*map(jnp.asarray, values)),
             num_classes=num_classes,
             key=jax.random.key(self.seed),
             epochs=self.epochs,
             batch_size=self.train_batch_size,
-        )
-        return Stacked(jax.tree.map(np.asarray, jax.vmap(fit, in_axes=(None, None, 0))(x, y, hparams)))
+            optimizer=self.optimizer,
+            schedule=self.schedule,
+        ):
+            yield indices, Stacked(jax.tree.map(np.asarray, fits))
+
+    def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
+        ((_, fits),) = self.groups(x, y, settings, num_classes)
+        return fits
 
     def seeded(self, seed: int) -> Self:
         return replace(self, seed=seed)
 
     def training(self) -> dict[str, Any]:
         return {
-            "optimizer": "adamw",
+            "optimizer": self.optimizer,
             "epochs": self.epochs,
             "batch_size": self.train_batch_size,
-            "schedule": "constant",
+            "schedule": self.schedule,
         }
 
     def fixed(self) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def get_task(name: str) -> Task:
 def probe_name(task: Task, probe: str | None, options: Options) -> str | None:
     """The probe asked for, or the one that the other options mean; an unknown one is refused."""
     if probe is None:
-        trained = {"learning_rate", "weight_decay", "epochs"} & set(options.probe_settings)
+        given = {*options.probe_settings, *(options.grid or ())}
+        trained = {"learning_rate", "weight_decay", "epochs", "optimizer", "schedule"} & given
         classic = "linear" in task.probes and (trained or options.protocol == "visbench")
         return "linear" if classic else task.default_probe
     if probe not in task.probes:

@@ -8,7 +8,6 @@ its name, and `check_scorable` can refuse it.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -205,18 +204,6 @@ def check_scorable(train: ImageSet | None, scored: ImageSet) -> None:
             f"{_called(scored)} has images of {', '.join(lacking)}, of which {_called(reference)} has none "
             "to learn from; add some there, or leave the class out of both"
         )
-
-
-def image_folders(paths: Iterable[str], home: Path | None = None) -> tuple[Path, ...]:
-    """The one folder that holds all of `paths` (relative to `home`), or theirs where that one holds `home` too.
-
-    Never `home` itself: beside a table that lists images there is room for other things.
-    """
-    start = Path.cwd() if home is None else home.absolute()
-    apart = {path.rpartition("/")[0] for path in paths}
-    held = {Path(os.path.normpath(start / folder)) for folder in apart} - {home and start}
-    together = {Path(os.path.commonpath(held))} if held else set()
-    return tuple(sorted(held if together & {start, *start.parents} else together))
 
 
 def one_set(images: ImageSet) -> Splits:

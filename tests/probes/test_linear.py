@@ -53,20 +53,28 @@ def test_it_is_the_loop_one_would_write_with_optax(data):
     np.testing.assert_allclose(found.train_loss, sum(losses) / N, rtol=1e-5)
 
 
-def test_it_is_torch_adamw(data):
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_it_is_the_optimiser_of_torch(data, optimizer, schedule):
     features, labels = data
     key = jax.random.key(3)
     layer = torch.nn.Linear(D, CLASSES)
     torch.nn.init.zeros_(layer.weight)
     torch.nn.init.zeros_(layer.bias)
-    optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-2, weight_decay=1e-1)
+    if optimizer == "adamw":
+        optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-2, weight_decay=1e-1)
+    else:
+        optimiser = torch.optim.SGD(layer.parameters(), lr=1e-2, weight_decay=1e-1, momentum=0.9)
+    fall = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=EPOCHS * -(-N // BATCH))
     for epoch in batches(key, N):
         for rows in epoch:
             optimiser.zero_grad()
             logits = layer(torch.from_numpy(features[rows]))
             torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels[rows]).long()).backward()
             optimiser.step()
-    found = fit(features, labels, linear.Hparams(1e-2, 1e-1), key=key)
+            if schedule == "cosine":
+                fall.step()
+    found = fit(features, labels, linear.Hparams(1e-2, 1e-1), key=key, optimizer=optimizer, schedule=schedule)
     np.testing.assert_allclose(found.weight, layer.weight.detach().numpy().T, atol=1e-5)
     np.testing.assert_allclose(found.bias, layer.bias.detach().numpy(), atol=1e-5)
 

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from functools import partial
 
 import jax
@@ -205,3 +208,39 @@ def test_bad_input_is_refused(mixture):
         logistic.path(features, np.zeros(20, int), [1.0], num_classes=2)
     with pytest.raises(InputError, match="20 and 19"):
         logistic.path(features, labels[:-1], [1.0], num_classes=2)
+
+
+DEVICES = """
+import numpy as np
+import jax
+from probes import logistic
+
+rng = np.random.default_rng(0)
+x, y = rng.standard_normal((400, 20)).astype("f"), rng.integers(0, 5, 400)
+found = logistic.path(x, y, np.logspace(-5, 1, 21), num_classes=5, tol=1e-5)
+assert logistic._solve_group._cache_size() == 1
+print(len(jax.devices()), *np.asarray(found.weight).ravel())
+"""
+
+
+def test_several_devices_share_the_settings_and_change_nothing():
+    flags = "--xla_force_host_platform_device_count="
+    found = {}
+    for devices in (1, 4):
+        environment = {**os.environ, "XLA_FLAGS": f"{flags}{devices}"}
+        done = subprocess.run(
+            [sys.executable, "-c", DEVICES], env=environment, capture_output=True, text=True, check=True
+        )
+        seen, *weights = done.stdout.split()
+        assert int(seen) == devices
+        found[devices] = np.array(weights, float)
+    np.testing.assert_allclose(found[4], found[1], atol=1e-4)
+
+
+def test_one_program_serves_every_grid():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((100, 6)).astype("f"), rng.integers(0, 10, 100)
+    before = logistic._solve_group._cache_size()
+    for values in (9, 21, 60, 61):
+        logistic.path(x, y, np.logspace(-5, 1, values), num_classes=10)
+    assert logistic._solve_group._cache_size() == before + 1

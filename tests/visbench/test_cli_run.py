@@ -84,7 +84,7 @@ def test_dry_run_says_the_cost_and_writes_nothing(visbench, photos, tmp_path):
     assert "54 images: 54 forward passes, 0 cached" in done.stdout
     assert "about" in done.stdout
     assert "free" in done.stdout
-    assert "; 1 record\n" in done.stdout
+    assert " 1 record\n" in done.stdout
     assert done.stderr.endswith("Nothing was run.\n")
     assert sorted(tmp_path.rglob("*")) == before
 

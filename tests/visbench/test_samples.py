@@ -129,7 +129,7 @@ def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"not in .*moved\.samples; bring that folder along with"):
         samples.read(tmp_path / "moved.jsonl", record(reference))
     (tmp_path / "r.samples" / "ids" / samples.read(path, record(reference)).ids_digest).unlink()
-    with pytest.raises(UsageError, match="ids .* are missing"):
+    with pytest.raises(UsageError, match=r"ids .* are missing"):
         _ = samples.read(path, record(reference)).ids
 
 

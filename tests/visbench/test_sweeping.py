@@ -179,9 +179,10 @@ def test_a_stopped_sweep_goes_on_and_says_where_its_scores_are(sweep, photos, tm
             raise KeyboardInterrupt
         return real(self, arm, settings, replicate)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(classifier.HeldOut, "__call__", stop_at_the_second_layer)
-        sweep(photos, grid=grid, results=place)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(photos, grid=grid, results=place)
     assert not place.exists()
 
     def only_the_second(self, arm, settings, replicate):
@@ -209,7 +210,7 @@ def test_an_edge_is_said_with_the_way_out(sweep, photos):
     ("options", "words"),
     [
         ({"grid": {"colour": [1]}}, '"colour" is no axis of logistic'),
-        ({"grid": {"lr": [1e-3]}}, "no axis of logistic"),
+        ({"grid": {"k": [1, 3]}}, "no axis of logistic. It is one of knn"),
         ({"grid": {"C": [1.0]}, "C": 2.0}, "given twice"),
         ({"grid": {"lr": [1.0], "learning_rate": [1.0]}, "probe": "linear"}, "given twice"),
         ({"grid": {"tap": ["patches"]}}, "pooled probes read"),
@@ -238,3 +239,12 @@ def test_a_run_is_asked_for_one_backbone(run, photos):
     with pytest.raises(UsageError, match=r"visbench\.sweep"):
         run(photos, controls=("pixels",))
     assert make_options(seeds=2).seeds == 2
+
+
+def test_neighbours_that_nobody_asked_for_shrink_to_those_there_are(sweep, run, photos, capsys):
+    record = sweep(photos, probe="knn", shots=2, draws=2, grid={"layer": [0, 1]}).results[0].record
+    assert record.selection["grid"]["k"] == [6, 5]
+    assert "k is 6, 5" in capsys.readouterr().err
+    assert run(photos, probe="knn", limit=3).record.selection["grid"]["k"] == [6, 5]
+    with pytest.raises(UsageError, match="training images to vote with 2 shots"):
+        sweep(photos, probe="knn", shots=2, grid={"k": [5, 7]})

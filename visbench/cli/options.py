@@ -184,6 +184,14 @@ _SETTINGS = {
     "train_batch_size": click.option(
         "--train-batch-size", type=click.IntRange(1), help="linear.  [default: 256]"
     ),
+    "optimizer": click.option(
+        "--optimizer", type=click.Choice(["adamw", "sgd"]), help="linear.  [default: adamw]"
+    ),
+    "schedule": click.option(
+        "--schedule",
+        type=click.Choice(["constant", "cosine"]),
+        help="linear: of its learning rate.  [default: constant]",
+    ),
     "topk": click.option("--topk", type=Numbers(int), help="retrieval: k of recall@k.  [default: 1,5,10]"),
 }
 

@@ -1,0 +1,48 @@
+"""What a reader should be told beside a score: copies, fits that stopped early, choices at an edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from visbench import near_copies as copies
+from visbench.classifier import ClassificationProbe
+from visbench.data import RunData
+from visbench.outcome import Outcome, Rows
+from visbench.searching import Found
+
+
+def worst(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The convergence of several fits as one: the fit that ended furthest from its optimum."""
+    return sorted(each, key=lambda one: float(one.get("grad_norm", 0)))[-1]
+
+
+def near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> list[str]:
+    """Count pictures that nearly copy a training one, and name the first."""
+    pairs = copies.near_copies(rows["test"], rows["train"])
+    if not len(pairs):
+        return []
+    outcome.context["near_duplicates"] = len(pairs)
+    scored, trained = (
+        run.sets[role].names[row] for role, row in zip(("test", "train"), pairs[0], strict=True)
+    )
+    more = f" (and {len(pairs) - 1} more such)" if len(pairs) > 1 else ""
+    return [f"{scored} looks like a copy of {trained}{more}, by their features"]
+
+
+def warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str]:
+    """A fit that did not converge, a choice at the edge of its grid."""
+    said = []
+    convergence = worst([probe.convergence for probe in probes])
+    if convergence.get("converged") is False:
+        said.append(
+            f"the solver stopped after {convergence['steps']} steps at gradient norm "
+            f"{convergence['grad_norm']:.2g} without converging; the score may be too low"
+        )
+    if found is not None:
+        for name in found.table.edges:
+            at = "".join(f", {key} {value}" for key, value in found.table.arm.place.items())
+            said.append(
+                f"{name} {found.chosen[name]:.3g}{at} is at the edge of its grid: --widen tries beyond"
+            )
+    return said
