@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from probes.statistics import interval, resampled
+from probes.resampling import interval, resampled
 
 Interval = tuple[float, float]
 

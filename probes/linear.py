@@ -21,7 +21,7 @@ from probes.stacking import COLUMNS
 
 __all__ = ["COLUMNS", "Fit", "Hparams", "epoch_order", "fit", "groups", "path", "predict", "score"]
 
-OVERHEAD, RATE = 2e-4, 1e11  # seconds a step and operations a second, of one CPU core
+OVERHEAD, RATE = 2e-4, 2e11  # seconds a step and operations a second, of one CPU core
 
 
 class Fit(NamedTuple):

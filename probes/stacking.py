@@ -55,8 +55,8 @@ def split(settings: int, limit: int, devices: int = 1) -> Iterator[Int[np.ndarra
 
 
 def repeated(tree: T, size: int) -> T:
-    """`size` of each leaf, stacked."""
-    copies: T = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (size, *np.shape(leaf))), tree)
+    """`size` of each leaf, stacked: copies, so that they can be donated."""
+    copies: T = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], size, axis=0), tree)
     return copies
 
 

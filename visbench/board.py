@@ -16,6 +16,7 @@ from itertools import combinations, compress
 from operator import not_
 from typing import Any
 
+from extract.wording import counted
 from visbench.record import Record, backbone_part, board_key, protocol_part, row_key
 
 Separable = Callable[[Record, Record], bool | None]  # None: not known for this pair
@@ -153,7 +154,8 @@ def _titles(records: Sequence[Record]) -> list[str]:
 
 def _title(record: Record) -> str:
     read_out = ", ".join(filter(None, [record.probe, record.selection.get("how")]))
-    asked = [tap for tap in record.taps if tap != "default"]
+    asked = record.taps if len(record.taps) > 1 else [tap for tap in record.taps if tap != "default"]
+    shots = record.task_params.get("shots")
     return " · ".join(
         filter(
             None,
@@ -164,6 +166,7 @@ def _title(record: Record) -> str:
                 f"protocol {record.protocol}" if record.protocol != "standard" else "",
                 f"image size {record.image_size}" if record.image_size not in (None, USUAL_SIZE) else "",
                 ", ".join(asked),
+                f"{counted(shots, 'shot')} a class" if shots else "",
                 "fine-tuned" if record.finetune else "",
             ],
         )

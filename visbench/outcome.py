@@ -42,7 +42,8 @@ class Outcome:
     hyperparameters: dict[str, Any] = field(default_factory=dict)
     selection: dict[str, Any] = field(default_factory=dict)  # what it found, for selection["outcome"]
     convergence: dict[str, Any] = field(default_factory=dict)
-    per_sample: dict[str, np.ndarray] = field(default_factory=dict)  # metric → (n,), for paired comparisons
+    per_sample: dict[str, np.ndarray] = field(default_factory=dict)  # metric → (n,), NaN where it has none
+    ids: np.ndarray | None = None  # (n, 16) of the samples, where they are not the scored images in order
     trials: list[dict[str, Any]] = field(default_factory=list)  # of a search: a row a setting, with its score
     tap: str | None = None  # the one that was chosen, where several were asked for
     warnings: list[str] = field(default_factory=list)

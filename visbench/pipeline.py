@@ -18,7 +18,7 @@ from extract.ids import keys
 from extract.memo import Memo
 from extract.plan import Plan
 from extract.store import Store
-from visbench import console, data, features, results
+from visbench import console, data, features, results, samples
 from visbench.data import RunData
 from visbench.errors import UsageError
 from visbench.features import Source, Spent
@@ -120,6 +120,7 @@ class Session:
                 outcome,
                 counts={**self.data.counts, "converted": spent.converted},
                 duration_seconds=round(time.monotonic() - began + spent.seconds, 3),
+                samples=self._kept(outcome),
             )
             if self.options.results is not None:
                 results.append(self.options.results, [record])
@@ -134,6 +135,17 @@ class Session:
                 outcome.per_sample,
                 outcome.trials,
             )
+
+    def _kept(self, outcome: Outcome) -> str | None:
+        """Keep the scores of every sample, before the record that names them; a failure costs no record."""
+        if self.options.results is None:
+            return None
+        ids = self.data.ids["test"] if outcome.ids is None else outcome.ids
+        try:
+            return samples.write(self.options.results, outcome.per_sample, ids)
+        except UsageError as error:
+            console.warn(f"{error}; the record is kept without them and cannot be compared sample by sample")
+            return None
 
     def _extracted(self, source: Source) -> tuple[Plan, Spent]:
         """See that the features are there; unreadable images are gone from `data` afterwards."""

@@ -75,6 +75,7 @@ class Record:
     metrics: Json = field(default_factory=dict)  # name → number, None where undefined
     intervals: Json = field(default_factory=dict)  # name → [low, high], 95 %
     n: Json = field(default_factory=dict)  # name → samples behind it
+    samples: str | None = None  # where the scores of every sample lie beside the results (visbench.samples)
     context: Json = field(default_factory=dict)  # ceiling, chance, train score, classes scored, tie rate
     convergence: Json = field(default_factory=dict)
 

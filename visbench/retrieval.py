@@ -56,14 +56,15 @@ class RetrievalProbe:
         queries = outcome.metrics.pop("queries")
         counted = ranking.relevant > 0 if self.rule == "standard" else np.ones(len(labels), dtype=bool)
         precision = ranking.average_precision[counted]
-        outcome.per_sample["map"] = precision
+        outcome.per_sample["map"] = np.where(counted, ranking.average_precision, np.nan)
         mean = np.column_stack([precision, np.ones_like(precision)])
         ends = statistics.bootstrap(mean, lambda sums: sums[:, 0] / sums[:, 1], seed=self.seed)
         outcome.intervals["map"] = list(ends)
         for k in self.topk:
             if f"recall@{k}" in outcome.metrics:
-                hits = retrieval.hits(ranking, k)[counted]
-                outcome.per_sample[f"recall@{k}"] = hits
+                every = retrieval.hits(ranking, k)
+                outcome.per_sample[f"recall@{k}"] = np.where(counted, every, np.nan)
+                hits = every[counted]
                 outcome.intervals[f"recall@{k}"] = list(statistics.wilson(int(hits.sum()), len(hits)))
         outcome.n = dict.fromkeys(outcome.metrics, queries)
         outcome.context["chance"] = float(_chance(ranking.relevant)[counted].mean())

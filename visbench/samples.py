@@ -77,7 +77,7 @@ def write(results: str | Path, per_sample: Mapping[str, Any], ids: np.ndarray) -
 
 def read(results: str | Path, record: Record) -> Samples:
     """The scores that `record`, a line of `results`, was made of."""
-    reference, place = record.to_dict().get("samples"), _place(results)
+    reference, place = record.samples, _place(results)
     whose = f"the record of {record.backbone} from {record.timestamp or 'an unknown time'}"
     if not isinstance(reference, str) or not re.fullmatch("[0-9a-f]{32}", reference):
         raise UsageError(f"{whose} in {results} keeps no scores of its samples; run it again to compare it")

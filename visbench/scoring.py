@@ -46,7 +46,9 @@ def score(fits: Sequence[np.ndarray], labels: np.ndarray, *, votes: bool = False
         outcome.intervals |= {name: list(ends) for name, ends in averages.items()}
         outcome.context["top1_std"] = float(hits["top1"].mean(axis=1).std(ddof=1))
     outcome.n = dict.fromkeys(outcome.metrics, len(labels))
-    outcome.per_sample["top1"] = hits["top1"][0] if len(fits) == 1 else hits["top1"].mean(axis=0)
+    outcome.per_sample = {
+        name: rows[0] if len(fits) == 1 else rows.mean(axis=0) for name, rows in hits.items()
+    }
     outcome.context |= {
         "chance": float(np.bincount(labels).max() / len(labels)),
         "classes_scored": values[0]["classes_scored"],

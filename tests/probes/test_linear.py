@@ -118,6 +118,15 @@ def test_masked_rows_might_as_well_not_be_there(data):
     np.testing.assert_allclose(once.weight, params[0], atol=1e-5)
 
 
+def test_folds_of_unequal_size_are_a_vmap(data):
+    masks = np.stack([np.arange(N) < 35, np.arange(N) % 7 > 0, np.ones(N, bool)])  # 2, 2 and 3 batches
+    folds = jax.vmap(lambda mask: fit(*data, key=jax.random.key(0), mask=mask))(masks)
+    for i, mask in enumerate(masks):
+        one = fit(*data, key=jax.random.key(0), mask=mask)
+        for here, there in zip(folds, one, strict=True):
+            np.testing.assert_allclose(here[i], there, atol=1e-5)
+
+
 def test_the_same_key_gives_the_same_bits_and_another_does_not(data):
     weights = [np.asarray(fit(*data, key=jax.random.key(seed)).weight) for seed in (1, 1, 2)]
     assert (weights[0] == weights[1]).all()

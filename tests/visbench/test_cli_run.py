@@ -53,7 +53,7 @@ def test_cli_and_python_write_the_same_record(visbench, photos, tmp_path):
 
     visbench("run", "classification", photos, "--backbone", "tiny", "--C", "1")
     (ours,) = results.read(tmp_path / "results" / "visbench.jsonl")
-    record = library.run("tiny", "classification", photos, C=1.0).record
+    record = library.run("tiny", "classification", photos, results=tmp_path / "r.jsonl", C=1.0).record
     differing = {name for name, value in record.to_dict().items() if value != ours.to_dict()[name]}
     assert differing <= {"timestamp", "duration_seconds", "caller"}
 

@@ -135,6 +135,7 @@ AFTERWARDS = {
     "metrics": {"top1": 0.9},
     "intervals": {"top1": [0.8, 0.95]},
     "n": {"top1": 372},
+    "samples": "scores of every sample",
     "context": {"chance": 0.1},
     "unreadable": {"train/a.jpg": "truncated"},
     "convergence": {"converged": True},

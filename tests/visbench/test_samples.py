@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -145,22 +143,23 @@ def test_a_place_that_cannot_be_written_is_named_with_the_way_out(tmp_path):
         samples.write(tmp_path / "q.jsonl", {"top1": np.ones(4, bool)}, made_ids(4))
 
 
-def many_writes(path):
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        hits = rng.random(300) < 0.5
-        samples.write(path, {"top1": hits}, made_ids(300))
-        samples.write(path, {"top1": np.random.default_rng(os.getpid()).random(300) < 0.5}, made_ids(300))
+MANY_WRITES = """
+import os, sys
+import numpy as np
+from visbench import samples
+
+rng, ids = np.random.default_rng(0), np.load(sys.argv[2])
+for _ in range(10):
+    samples.write(sys.argv[1], {"top1": rng.random(300) < 0.5}, ids)
+    samples.write(sys.argv[1], {"top1": np.random.default_rng(os.getpid()).random(300) < 0.5}, ids)
+"""
 
 
 def test_processes_that_write_the_same_do_not_disturb_each_other(tmp_path):
-    context = get_context("spawn")
-    writers = [context.Process(target=many_writes, args=(tmp_path / "r.jsonl",)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    np.save(tmp_path / "ids.npy", made_ids(300))
+    command = [sys.executable, "-c", MANY_WRITES, tmp_path / "r.jsonl", tmp_path / "ids.npy"]
+    writers = [subprocess.Popen(command) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(list((tmp_path / "r.samples" / "scores").iterdir())) == 10 + 3
     rng = np.random.default_rng(0)
     for _ in range(10):

@@ -37,7 +37,8 @@ def run_task(task: str, *, extract: bool, as_json: bool, dry_run: bool, **given:
         if as_json:
             console.result(result.record.to_json())
     if not as_json:
-        console.result(boards_of(results, width=console.width(), styled=console.styled_out()))
+        said = boards_of(results, stored=options.results, width=console.width(), styled=console.styled_out())
+        console.result(said)
     told(session, results)
 
 
@@ -51,9 +52,12 @@ def told(session: Session, results: list[Result]) -> None:
         console.note(f"{said} appended to {session.options.results}")
 
 
-def boards_of(results: list[Result], *, width: int | None = None, styled: bool = False) -> str:
-    """The boards of some results, rows told apart by a paired test."""
-    found = board.boards([result.record for result in results], separable=Paired(results))
+def boards_of(
+    results: list[Result], *, stored: Any = None, width: int | None = None, styled: bool = False
+) -> str:
+    """The boards of some results, rows told apart by a paired test; `stored` is the file they went to."""
+    paired = Paired(results, stored=stored)
+    found = board.boards([result.record for result in results], separable=paired)
     return "\n\n".join(board_text.text(each, width=width, styled=styled) for each in found)
 
 

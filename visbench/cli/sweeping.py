@@ -44,7 +44,7 @@ def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **g
             _say_chosen(result)
     trials, axes = [row for result in results for row in trials_of(result)], axes_of(results)
     if not as_json:
-        _show(results, trials, axes)
+        _show(results, trials, axes, options.results)
     if plot is not None and trials:
         from visbench.figures.sweep import draw
 
@@ -69,7 +69,9 @@ def _say_chosen(result: Result) -> None:
     console.note(f"{said} → {record.split} {record.headline} {score:.3f}{interval}")
 
 
-def _show(results: list[Result], trials: list[dict[str, Any]], axes: dict[str, list[Any]]) -> None:
+def _show(
+    results: list[Result], trials: list[dict[str, Any]], axes: dict[str, list[Any]], stored: Any
+) -> None:
     if any(len(values) > 1 for values in axes.values()) and trials:
         from visbench.figures.terminal import text
 
@@ -83,7 +85,7 @@ def _show(results: list[Result], trials: list[dict[str, Any]], axes: dict[str, l
             styled=console.styled_out(),
         )
         console.result(f"{picture}\n")
-    console.result(boards_of(results, width=console.width(), styled=console.styled_out()))
+    console.result(boards_of(results, stored=stored, width=console.width(), styled=console.styled_out()))
 
 
 def _short(value: Any) -> str:
