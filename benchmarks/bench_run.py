@@ -1,10 +1,11 @@
 """The main job as a whole process: cold (nothing stored), then warm (everything stored).
 
-    python benchmarks/bench_run.py DATA [--backbone efficientnet_lite0]     photos of yours
-    python benchmarks/bench_run.py --synthetic                              10,000 rows × 384, warm
+    python benchmarks/bench_run.py DATA [--backbone efficientnet_lite0] [--peer PYTHON]     photos of yours
+    python benchmarks/bench_run.py --synthetic                                               10,000 rows × 384, warm
 
-Cold is a fresh store, memo and compilation cache.  --synthetic makes 10,000 tiny PNGs and gives a
-ViT-S of random weights 32 pixels of each, so that its cold run, too, is short.
+With --peer the older tool of peer_visbench.py takes turns, in its own environment, whose Python is named.  Importing
+JAX is timed alone: no warm run goes below it.  Cold is a fresh store, memo and compilation cache.  --synthetic makes
+10,000 tiny PNGs and gives a ViT-S of random weights 32 pixels of each, so that its cold run, too, is short.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=Path)
     parser.add_argument("--backbone", default="efficientnet_lite0")
     parser.add_argument("--synthetic", action="store_true")
+    parser.add_argument("--peer", metavar="PYTHON", help="of an environment that has visbench==0.27.0")
     ask = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         environment = {**os.environ, "VISBENCH_CACHE": f"{work}/cache", "VISBENCH_STORE": f"{work}/store"}
@@ -66,6 +68,20 @@ def main() -> None:
         warm = statistics.median(timed(command, environment)[0] for _ in range(WARM))
         print(board)
         print(f"cold {cold:.1f} s   warm {warm:.2f} s   warm / cold {warm / cold:.3f}")
+        jax = statistics.median(
+            timed([sys.executable, "-c", "import jax"], environment)[0] for _ in range(WARM)
+        )
+        print(f"import jax alone {jax:.2f} s")
+        if ask.peer:
+            peer(ask.peer, data, work, environment, cold, warm)
+
+
+def peer(python: str, data: Path, work: str, environment: dict[str, str], cold: float, warm: float) -> None:
+    command = [python, str(Path(__file__).with_name("peer_visbench.py")), str(data), f"{work}/peer"]
+    theirs, said = timed(command, environment)
+    again = statistics.median(timed(command, environment)[0] for _ in range(WARM))
+    ratios = f"cold {theirs:.1f} s ({theirs / cold:.1f} ×)   warm {again:.2f} s ({again / warm:.1f} ×)"
+    print(f"peer: {ratios}   {said.strip()}")
 
 
 if __name__ == "__main__":

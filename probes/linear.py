@@ -102,46 +102,35 @@ def groups(
     checks.check_trainable(labels[mask], num_classes)
     if epochs < 1:
         raise InputError(f"epochs is {epochs}; training needs at least 1")
-    size = shapes.bucket(len(features))
+    values, size = np.stack(stacking.stacked(hparams)), shapes.bucket(len(features))
     recipe = descent.check(Recipe(optimizer, schedule, min(batch_size, size)))
-    data = Data(*(jnp.asarray(shapes.pad(array, size)) for array in (features, labels, mask)))
-    start = descent.start(data.features, num_classes, recipe, Hparams())
     steps = epochs * descent.steps_an_epoch(int(mask.sum()), recipe)
-    return _trained(
-        data, stacking.stacked(hparams), start, key, steps, recipe, columns // num_classes, progress
-    )
 
-
-def _trained(
-    data: Data,
-    hparams: Hparams,
-    start: State,
-    key: Array,
-    steps: int,
-    recipe: Recipe,
-    limit: int,
-    progress: Callable[[float], None] | None,
-) -> Iterator[tuple[np.ndarray, Fit]]:
-    values = np.stack(hparams)
     shared, whole = stacking.shardings(values.shape[1])
-    data = jax.device_put(data, whole)
-    plan = list(stacking.split(values.shape[1], limit, shared.num_devices))
-    done, total = 0, steps * sum(map(len, plan))
-    for places in plan:
-        chosen = jax.device_put(Hparams(*values[:, places]), shared)
-        states = jax.device_put(stacking.repeated(start, len(places)), shared)
-        each = _steps_a_call(start, recipe, len(places) // shared.num_devices)
-        for first in range(0, steps, each):
-            last = min(first + each, steps)
-            states = jax.block_until_ready(
-                _advance(states, data, chosen, key, first, last, steps, recipe=recipe)
+    plan = list(stacking.split(values.shape[1], columns // num_classes, shared.num_devices))
+    rows = [shapes.pad(array, size) for array in (features, labels, mask)]
+    data = Data(*jax.device_put(rows, whole, may_alias=False))
+    start = descent.start(data.features, num_classes, recipe, Hparams())
+
+    def train() -> Iterator[tuple[np.ndarray, Fit]]:
+        done, total = 0, steps * sum(map(len, plan))
+        for places in plan:
+            chosen, states = jax.device_put(
+                (Hparams(*values[:, places]), stacking.repeated(start, len(places))), shared
             )
-            done += (last - first) * len(places)
-            if progress is not None:
-                progress(done / total)
-        kept = np.unique(places)
-        found = _finish(states, data.mask.sum())
-        yield kept, Fit(*(jnp.asarray(np.asarray(leaf)[: len(kept)]) for leaf in found))
+            each = _steps_a_call(start, recipe, len(places) // shared.num_devices)
+            for first in range(0, steps, each):
+                last = min(first + each, steps)
+                states = _advance(states, data, chosen, key, first, last, steps, recipe=recipe)
+                jax.block_until_ready(states)
+                done += (last - first) * len(places)
+                if progress is not None:
+                    progress(done / total)
+            kept = np.unique(places)
+            found = _finish(states, data.mask.sum())
+            yield kept, Fit(*(jnp.asarray(np.asarray(leaf)[: len(kept)]) for leaf in found))
+
+    return train()
 
 
 def _steps_a_call(start: State, recipe: Recipe, settings: int) -> int:

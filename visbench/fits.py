@@ -44,7 +44,10 @@ class Stacked:
             yield np.asarray(affine.predict(self._one(index), features))
 
     def top1(self, features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        hits = np.asarray(_hits(self.fits.weight, self.fits.bias, features, labels), float)
+        rows, true = jnp.asarray(features), jnp.asarray(labels)
+        hits = np.array(
+            [_hits(*fit, rows, true) for fit in zip(self.fits.weight, self.fits.bias, strict=True)], float
+        )
         return np.where(hits < 0, np.nan, hits / len(labels))
 
     def convergence(self, index: int) -> dict[str, Any]:
@@ -58,14 +61,9 @@ class Stacked:
 
 @jax.jit
 def _hits(weight: Array, bias: Array, features: Array, labels: Array) -> Array:
-    """(s,) rows whose class comes first, −1 where logits are not finite; one setting's logits at a time."""
-
-    def one(fit: tuple[Array, Array]) -> Array:
-        logits = features @ fit[0] + fit[1]
-        return jnp.where(jnp.isfinite(logits).all(), (logits.argmax(1) == labels).sum(), -1)
-
-    found: Array = jax.lax.map(one, (weight, bias))
-    return found
+    """How many rows one setting gets right, −1 where logits are not finite: one program, however long the grid."""
+    logits = features @ weight + bias
+    return jnp.where(jnp.isfinite(logits).all(), (logits.argmax(1) == labels).sum(), -1)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from visbench.grid import Grid, Setting, geometric
 FINAL: dict[str, Any] = {"tol": 3e-6}
 CHOOSING: dict[str, Any] = {"tol": 1e-3, "saturated": 1e-3}
 
+SIDE = 32  # penalties of a ridge at least; more are a power of two
+
 Groups = Iterator[tuple[np.ndarray, Fits]]  # indices of settings, and their read-outs
 
 
@@ -135,7 +137,9 @@ class Ridge(_Deterministic):
 
     def fit(self, x: np.ndarray, y: np.ndarray, settings: Sequence[Setting], num_classes: int) -> Fits:
         l2s = np.array([setting["l2"] for setting in settings], np.float32)
-        return Stacked(jax.tree.map(np.asarray, ridge.path(x, y, l2s, num_classes=num_classes)))
+        size = len(l2s) if len(l2s) == 1 else max(SIDE, 1 << (len(l2s) - 1).bit_length())  # few programs
+        path = ridge.path(x, y, np.pad(l2s, (0, size - len(l2s)), mode="edge"), num_classes=num_classes)
+        return Stacked(jax.tree.map(lambda leaf: np.asarray(leaf)[: len(l2s)], path))
 
 
 @dataclass(frozen=True)
