@@ -15,17 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Num
 
-from probes import checks, shapes, stacking
+from probes import checks, objective, shapes, stacking
 from probes.affine import predict, score
-from probes.eigenbasis import eigenbasis
 from probes.minimise import Minimum, minimise
-from probes.scaling import raised
+from probes.objective import Problem
 
 __all__ = ["C_from_l2", "Fit", "Hparams", "fit", "groups", "l2_from_C", "path", "predict", "score"]
 
 Number = float | Array
 Sweep = TypeVar("Sweep", float, np.ndarray, Array)
-BLOCK = 1024  # rows at a time: a block and its logits stay in the cache between the two products
 
 
 class Hparams(NamedTuple):
@@ -74,9 +72,11 @@ def fit(
     Under a vmap over `hparams` the decomposition is still made once; memory grows with the settings, which
     `path` avoids. `tol` is relative to the gradient at zero. Below 1e-6 it wants float64 (`jax.enable_x64`).
     """
-    problem = _problem(features, labels, num_classes, mask)
+    problem = objective.make(features, labels, num_classes, mask)
     start = jnp.zeros_like(problem.gradient)
-    return _restore(problem, _solve(problem, start, hparams.l2, _spread(problem, start), max_steps, tol))
+    return _restore(
+        problem, _solve(problem, start, hparams.l2, objective.spread(problem, start), max_steps, tol)
+    )
 
 
 def path(
@@ -175,89 +175,14 @@ def _group_size(num_classes: int, settings: int) -> int:
     return int(min(limit, 2 ** (settings - 1).bit_length()))
 
 
-class _Problem(NamedTuple):
-    rows: Array  # blocks, b, r + 1: the last is 1 for the bias
-    labels: Array  # blocks, b
-    share: Array  # blocks, b
-    values: Array  # r + 1: mean square of each column
-    penalised: Array  # r + 1: 1, but 0 for the bias
-    gradient: Array  # c, r + 1: at zero, the same for every l2
-    basis: Array  # d, r
-    mean: Array  # d
-
-
-def _problem(features: Array, labels: Array, num_classes: int, mask: Array | None) -> _Problem:
-    turned = eigenbasis(raised(features), mask)
-    n, r = turned.rows.shape
-    blocks = -(-n // BLOCK)
-    block = -(-n // blocks)
-
-    def split(array: Array) -> Array:
-        padding = [(0, blocks * block - n)] + [(0, 0)] * (array.ndim - 1)
-        return jnp.pad(array, padding).reshape(blocks, block, *array.shape[1:])
-
-    rows = jnp.concatenate([turned.rows, jnp.ones_like(turned.rows, shape=(n, 1))], axis=1)
-    values = jnp.append(turned.values, 1)
-    penalised = jnp.ones_like(values).at[r].set(0)
-    residual = (1 / num_classes - jax.nn.one_hot(labels, num_classes, dtype=rows.dtype)) * turned.share[
-        :, None
-    ]
-    return _Problem(
-        split(rows),
-        split(labels),
-        split(turned.share),
-        values,
-        penalised,
-        residual.T @ rows,
-        turned.basis,
-        turned.mean,
-    )
-
-
-def _loss(problem: _Problem, penalty: Array, point: Array) -> tuple[Array, Array]:
-    """Value and gradient, a block of rows at a time: the logits of all rows are never held."""
-
-    def add(
-        total: tuple[Array, Array], block: tuple[Array, Array, Array]
-    ) -> tuple[tuple[Array, Array], None]:
-        rows, labels, share = block
-        logits = point @ rows.T  # classes first: stacked settings are then one wide matrix
-        true = labels == jnp.arange(len(point))[:, None]
-        # Relative to the true class: a loss and a residual near 0 then keep all their digits.
-        ahead = jnp.where(true, -jnp.inf, logits - jnp.where(true, logits, 0).sum(0))
-        furthest = jnp.maximum(ahead.max(0), 0)
-        odds = jnp.exp(ahead - furthest)
-        others = odds.sum(0)
-        value = share @ (furthest + jnp.log1p(others + jnp.expm1(-furthest)))
-        residual = jnp.where(true, -others, odds) * (share / (others + jnp.exp(-furthest)))
-        return (total[0] + value, total[1] + residual @ rows), None
-
-    zero = jnp.zeros((), point.dtype), jnp.zeros_like(point)
-    (value, gradient), _ = jax.lax.scan(add, zero, (problem.rows, problem.labels, problem.share))
-    return value + jnp.vdot(penalty * point, point) / 2, gradient + penalty * point
-
-
-def _spread(problem: _Problem, point: Array) -> Array:
-    """Mean of p * (1 - p) over rows and classes: how much curvature cross-entropy has left at `point`."""
-
-    def add(total: Array, block: tuple[Array, Array]) -> tuple[Array, None]:
-        rows, share = block
-        chances = jax.nn.softmax(point @ rows.T, axis=0)
-        return total + share @ (chances * (1 - chances)).mean(0), None
-
-    return jax.lax.scan(add, jnp.zeros((), point.dtype), (problem.rows, problem.share))[0]
-
-
-def _solve(
-    problem: _Problem, start: Array, l2: Number, spread: Array, max_steps: int, tol: Number
-) -> Minimum:
+def _solve(problem: Problem, start: Array, l2: Number, spread: Array, max_steps: int, tol: Number) -> Minimum:
     """The minimum in the eigenbasis; its `norm` relative to the one at zero."""
     penalty = jnp.asarray(l2, start.dtype) * problem.penalised
     curvature = spread * problem.values + penalty
     diagonal = 1 / jnp.maximum(curvature, jnp.finfo(start.dtype).eps * curvature.max())
     unit = jnp.sqrt(jnp.vdot(problem.gradient, diagonal * problem.gradient))
     found = minimise(
-        partial(_loss, problem, penalty),
+        partial(objective.value_and_grad, problem, penalty),
         start,
         diagonal=diagonal,
         goal=tol * unit,
@@ -267,7 +192,7 @@ def _solve(
     return found._replace(norm=jnp.where(unit > 0, found.norm / unit, 0))
 
 
-def _restore(problem: _Problem, found: Minimum) -> Fit:
+def _restore(problem: Problem, found: Minimum) -> Fit:
     """The solution in terms of the features as they came."""
     weight = problem.basis @ found.point[:, :-1].T
     bias = found.point[:, -1] - problem.mean @ weight
@@ -275,16 +200,16 @@ def _restore(problem: _Problem, found: Minimum) -> Fit:
 
 
 @partial(jax.jit, static_argnames="num_classes")
-def _prepare(features: Array, labels: Array, mask: Array, *, num_classes: int) -> _Problem:
-    return _problem(features, labels, num_classes, mask)
+def _prepare(features: Array, labels: Array, mask: Array, *, num_classes: int) -> Problem:
+    return objective.make(features, labels, num_classes, mask)
 
 
 @partial(jax.jit, static_argnames="max_steps")
 def _solve_group(
-    problem: _Problem, start: Array, l2s: Array, tol: Array, *, max_steps: int
+    problem: Problem, start: Array, l2s: Array, tol: Array, *, max_steps: int
 ) -> tuple[Fit, Array, Array]:
     """All `l2s` from one start, side by side; where the last of them ended, and its training loss."""
-    spread = _spread(problem, start)
+    spread = objective.spread(problem, start)
     found = jax.vmap(lambda l2: _solve(problem, start, l2, spread, max_steps, tol))(l2s)
     end = found.point[-1]
     loss = found.value[-1] - l2s[-1] * jnp.vdot(problem.penalised * end, end) / 2

@@ -14,7 +14,7 @@ from extract.memo import Memo
 from extract.shares import share
 from extract.store import Store
 from extract.wording import counted
-from visbench import console, features
+from visbench import console, features, sources
 from visbench.errors import UsageError
 from visbench.opening import identify, open_splits, refuse_unreadable
 from visbench.options import Options
@@ -57,7 +57,7 @@ class Extraction:
         self.store = options.store if isinstance(options.store, Store) else Store(options.store)
         self.memo = Memo()
         opened = open_splits(dataset, options, self.store)
-        self.sources = features.find_all(backbones, self.taps, options, self.memo, every=True)
+        self.sources = sources.find_all(backbones, self.taps, options, self.memo, every=True)
         self.images: ImageSet = features.concat(list(opened.values()))
         self.ids, self.unreadable = identify(self.images, self.memo, options)
         refuse_unreadable(self.unreadable, options)

@@ -18,6 +18,7 @@ from visbench import console, features
 from visbench.extraction import Extraction
 from visbench.options import Options
 from visbench.pipeline import Session
+from visbench.sources import Source, resolved_taps
 
 TRIALS = 2  # forward passes a rate is guessed from; the first warms up
 
@@ -101,7 +102,7 @@ def of_extraction(work: Extraction, shard: tuple[int, int] | None = None) -> For
 
 
 def _features(
-    sources: Sequence[features.Source],
+    sources: Sequence[Source],
     ids: np.ndarray,
     options: Options,
     store: Store,
@@ -116,13 +117,13 @@ def _features(
     return costs, {"store": store.url, "bytes": grows, "free_bytes": store.free_bytes()}
 
 
-def _cost(source: features.Source, plan: Plan, options: Options, memo: Memo) -> Cost:
+def _cost(source: Source, plan: Plan, options: Options, memo: Memo) -> Cost:
     seconds, device = _time(source, plan, options, memo)
     missing = {f"{tap.kind}@{tap.layer}": int(rows.sum()) for tap, rows in plan.lacking.items()}
     return Cost(source.asked, len(plan.ids), plan.passes, plan.cached, missing, plan.bytes, seconds, device)
 
 
-def _time(source: features.Source, plan: Plan, options: Options, memo: Memo) -> tuple[float, str | None]:
+def _time(source: Source, plan: Plan, options: Options, memo: Memo) -> tuple[float, str | None]:
     """Seconds, by what was measured before or is now, and on which device."""
     if not plan.passes:
         return 0.0, None
@@ -134,7 +135,7 @@ def _time(source: features.Source, plan: Plan, options: Options, memo: Memo) -> 
     return plan.passes / rate, device
 
 
-def _measure(source: features.Source, device: str) -> float:
+def _measure(source: Source, device: str) -> float:
     """Images a second of the forward pass alone, on a grey batch: a run also decodes, which takes longer."""
     import torch
 
@@ -145,7 +146,7 @@ def _measure(source: features.Source, device: str) -> float:
     size = machine.default_batch(backbone, torch.device(device), 10**6, machine.available_cores())
     grey = backbone.transform.place(grey_picture())
     batch = backbone.transform.normalise(torch.stack([grey] * size).to(device))
-    tap = features.resolved_taps(["default"], source.spec)
+    tap = resolved_taps(["default"], source.spec)
     for _ in range(TRIALS):
         began = time.perf_counter()
         backbone.features(batch, tap)[tap[0]].float().cpu()

@@ -18,10 +18,10 @@ from extract.ids import keys
 from extract.memo import Memo
 from extract.plan import Plan
 from extract.store import Store
-from visbench import console, data, features, results, samples
+from visbench import console, data, features, results, samples, sources
 from visbench.data import RunData
 from visbench.errors import UsageError
-from visbench.features import Source, Spent
+from visbench.features import Spent
 from visbench.journal import Journal, journal_path
 from visbench.measures import make_measures
 from visbench.options import Options, make_options
@@ -29,6 +29,7 @@ from visbench.outcome import Outcome, Rows
 from visbench.planning import finished, planned
 from visbench.record import Record, run_key
 from visbench.runtime import prepare_jax
+from visbench.sources import Source
 from visbench.tasks import Task, get_task, probe_name
 from visbench.trials import Trials
 
@@ -76,7 +77,7 @@ class Session:
         self.store = options.store if isinstance(options.store, Store) else Store(options.store)
         self.memo = Memo()
         divided = data.divided(self.task, dataset, train_dataset, options, store=self.store)
-        self.sources = features.find_all(backbones, self.taps, options, self.memo)
+        self.sources = sources.find_all(backbones, self.taps, options, self.memo)
         self.data: RunData = data.gather(self.task, divided, options, memo=self.memo)
         data.report_duplicates(self.data)
 
@@ -181,7 +182,7 @@ class Session:
         path = None
         if self.options.results is not None and self.options.grid is not None:
             path = journal_path(self.options.results, run_key(record))
-        resolved = features.resolved_taps(source.taps, source.spec)
+        resolved = sources.resolved_taps(source.taps, source.spec)
         first = {tap: asked for asked, tap in reversed([*zip(source.taps, resolved, strict=True)])}
         return Trials(
             frozenset(first.values()),  # two names of one tap are tried once

@@ -9,10 +9,10 @@ from typing import Any
 
 from extract import taps as tap_names
 from visbench.data import RunData
-from visbench.features import Source, describe
 from visbench.options import Options
 from visbench.outcome import Outcome
 from visbench.record import Record
+from visbench.sources import Source, describe
 from visbench.tasks import Task
 
 _VERSIONS = ("visbench", "torch", "torchvision", "timm", "open-clip-torch", "jax", "numpy", "tensorstore")

@@ -47,7 +47,7 @@ def test_a_name_that_cannot_be_in_python(photos):
 
 
 def test_a_layout_that_cannot_be_scored_is_refused_before_a_backbone_is_loaded(command, photos, monkeypatch):
-    monkeypatch.setattr("visbench.features.find", lambda *a, **k: pytest.fail("looked for the backbone"))
+    monkeypatch.setattr("visbench.sources.find", lambda *a, **k: pytest.fail("looked for the backbone"))
     for name in ("cat", "dog"):
         for path in (photos / "train" / name).iterdir():
             path.unlink()

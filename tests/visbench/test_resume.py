@@ -33,7 +33,7 @@ def test_resume_runs_what_differs(run, photos, tmp_path, change):
 
 
 def test_an_unwritable_results_file_is_refused_before_anything_runs(run, photos, tmp_path, monkeypatch):
-    monkeypatch.setattr("visbench.features.find", lambda *a, **k: pytest.fail("went on"))
+    monkeypatch.setattr("visbench.sources.find", lambda *a, **k: pytest.fail("went on"))
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="--results"):
         run(photos, results=tmp_path / "file" / "results.jsonl")
