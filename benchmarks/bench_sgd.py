@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument(
-        "--looped", type=int, default=64, help="settings the loop is run for; its time is scaled"
+        "--looped", type=int, default=16, help="settings the loop is run for; its time is scaled"
     )
     options = parser.parse_args()
     n, repeats = (N // 10, 1) if options.quick else (N, options.repeats)

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_sweep.py PHOTOS [--backbone NAME[=CHECKPOINT] …] [--layers=-4,-3,-2,-1]
 
-Uses the caches in use (VISBENCH_CACHE, VISBENCH_STORE): features that are missing are extracted first, untimed.
-Then the same sweep runs in two new processes; programs that the second had to compile are counted.  `logistic` tries
+Uses the caches in use (VISBENCH_CACHE, VISBENCH_STORE), where the features must be: `visbench extract` puts them there.
+The same sweep runs in two new processes; programs that the second had to compile are counted.  `logistic` tries
 64 values of C, `linear` 8 learning rates × 8 weight decays for 20 epochs.
 """
 
@@ -21,8 +21,6 @@ import numpy as np
 
 import visbench
 from extract.requests import Request
-from visbench.extraction import Extraction
-from visbench.options import make_options
 
 GRIDS = {
     "logistic": {"C": np.logspace(-6, 4, 64)},
@@ -36,7 +34,13 @@ def sweep(ask: argparse.Namespace) -> None:
     more = {"epochs": 20, "train_batch_size": 512} if ask.inner == "linear" else {}
     reading = {"layer": layers, "tap": ["cls", "mean"]}
     swept = visbench.sweep(
-        requests, "classification", ask.data, probe=ask.inner, grid={**reading, **GRIDS[ask.inner]}, **more
+        requests,
+        "classification",
+        ask.data,
+        probe=ask.inner,
+        grid={**reading, **GRIDS[ask.inner]},
+        extract=False,
+        **more,
     )
     print(swept.board())
     print(f"{len(swept.trials):,} settings")
@@ -64,14 +68,6 @@ def main() -> None:
     if ask.inner:
         sweep(ask)
         return
-    taps = {name: "mean,cls" if "vit" in name else "mean" for name, _, _ in map(parts, ask.backbone)}
-    for name, _, file in map(parts, ask.backbone):
-        options = make_options()
-        layers = tuple(map(int, ask.layers.split(",")))
-        work = Extraction(
-            ask.data, [Request(name, checkpoint=file or None)], taps[name], options, layers=layers
-        )
-        list(work.run())
     for probe in GRIDS:
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": folder}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from visbench import near_copies as copies
 from visbench.classifier import ClassificationProbe
 from visbench.data import RunData
@@ -30,6 +32,16 @@ def near_copies(outcome: Outcome, rows: Mapping[str, Rows], run: RunData) -> lis
     return [f"{scored} looks like a copy of {trained}{more}, by their features"]
 
 
+def few_to_draw(labels: np.ndarray, shots: int) -> list[str]:
+    """Say of how many classes fewer images than `shots` train; `labels` are those of a draw."""
+    counts = np.bincount(labels)
+    fewer, all_of_them = int((counts[counts > 0] < shots).sum()), int((counts > 0).sum())
+    if not fewer:
+        return []
+    have = "has" if fewer == 1 else "have"
+    return [f"{fewer} of {all_of_them} classes {have} fewer than {shots:,} images that may train: all of theirs do"]
+
+
 def warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str]:
     """A fit that did not converge, a choice at the edge of its grid."""
     said = []
@@ -40,9 +52,10 @@ def warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str
             f"{convergence['grad_norm']:.2g} without converging; the score may be too low"
         )
     if found is not None:
-        for name in found.table.edges:
-            at = "".join(f", {key} {value}" for key, value in found.table.arm.place.items())
-            said.append(
-                f"{name} {found.chosen[name]:.3g}{at} is at the edge of its grid: --widen tries beyond"
-            )
+        at = ", ".join(f"{key} {value}" for key, value in found.table.arm.place.items())
+        way_out = "give it a wider --grid" if found.widened else "--widen tries beyond"
+        said += [
+            f"{name} {found.chosen[name]:.3g}{at and f' at {at}'} is at the edge of its grid: {way_out}"
+            for name in found.table.edges
+        ]
     return said

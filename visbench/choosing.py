@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,6 +77,11 @@ def make_folds(selection: Selection, train: Rows, val: Rows | None, *, seed: int
         )
     trains = masks.folds(rows.labels[first], selection.folds, seed=seed)  # copies of a picture stay together
     return [Fold(np.flatnonzero(mask[picture]), np.flatnonzero(~mask[picture])) for mask in trains]
+
+
+def held_rows(folds: Sequence[Fold]) -> int:
+    """How many rows compare the settings; those that several folds hold out count once."""
+    return len(np.unique(np.concatenate([fold.held for fold in folds])))
 
 
 def draw_shots(rows: Rows, among: np.ndarray, shots: int, draws: int, *, seed: int = 0) -> list[np.ndarray]:

@@ -10,7 +10,15 @@ import numpy as np
 
 from visbench import advice
 from visbench import arms as arming
-from visbench.choosing import Fold, Selection, draw_shots, fraction_of, make_folds, parse_selection
+from visbench.choosing import (
+    Fold,
+    Selection,
+    draw_shots,
+    fraction_of,
+    held_rows,
+    make_folds,
+    parse_selection,
+)
 from visbench.classifier import ClassificationProbe, HeldOut, check_trainable, score_probes, summary
 from visbench.data import RunData
 from visbench.errors import UsageError
@@ -50,6 +58,11 @@ class Classification:
     def accepts(probe: str) -> set[str]:
         """The settings that `probe` has."""
         return settings_of(probe)
+
+    @staticmethod
+    def varies(probe: str) -> set[str]:
+        """The axes that a grid of `probe` may have."""
+        return set(arming.axes_of(probe))
 
     @property
     def taps(self) -> list[str]:
@@ -140,14 +153,14 @@ class Classification:
         outcome = self._outcome(probes, rows, run)
         outcome.tap = arm.what.tap
         outcome.hyperparameters = {**arm.place, **probes[0].hyperparameters}
+        outcome.selection = self.plan(run)["selection"]  # as asked, though one setting alone may be left of it
         if found is not None:
-            val_size = sum(len(fold.held) for fold in folds)
             outcome.trials = found.rows()
-            outcome.selection = {
-                **self.plan(run)["selection"],
-                "outcome": summary(found, val_size, trials.file),
-            }
+            outcome.selection["outcome"] = summary(found, held_rows(folds), trials.file)
         outcome.warnings = advice.warnings(probes, found) + advice.near_copies(outcome, rows, run)
+        if self.options.shots is not None:
+            drawn = rows["train"].join(rows.get("val")).labels[fitted[0]]
+            outcome.warnings += advice.few_to_draw(drawn, self.options.shots)
         return outcome
 
     def _search(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from probes import checks, scaling, statistics
-from visbench.choosing import Fold, make_folds, parse_selection
+from visbench.choosing import Fold, held_rows, make_folds, parse_selection
 from visbench.errors import UsageError
 from visbench.grid import Grid, Setting
 from visbench.outcome import Outcome, Rows
@@ -100,7 +100,7 @@ class ClassificationProbe:
             seed = getattr(self.solver, "seed", 0)
             found = Search(measure, [(fold, seed) for fold in range(len(folds))]).run([arm], widen=self.widen)
             grid, chosen = found.table.arm.grid, found.table.best
-            self.selection = summary(found, sum(len(fold.held) for fold in folds))
+            self.selection = summary(found, held_rows(folds))
             if not self.refit and len(folds) == 1:
                 fitted = folds[0].fits
         return self.fit_setting(rows.take(fitted), grid, chosen, num_classes)

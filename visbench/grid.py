@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -59,7 +59,7 @@ class Grid:
         for name, last in self._ends(index, scores):
             values = self.axes[name]
             inner, end = (values[-2], values[-1]) if last else (values[1], values[0])
-            added = tuple(float(end * (end / inner) ** step) for step in range(1, WIDER + 1))
+            added = _rounded([end * (end / inner) ** step for step in range(1, WIDER + 1)])
             return Grid({**self.axes, name: added if last else added[::-1]})
         return None
 
@@ -76,6 +76,8 @@ class Grid:
         shape = [len(values) for values in self.axes.values()]
         place = np.unravel_index(index, shape) if shape else ()
         table, found = np.asarray(scores, float).reshape(shape), []
+        if not np.isfinite(table[place]):
+            return []
         for axis, (name, values) in enumerate(self.axes.items()):
             at = int(place[axis])
             if name not in GEOMETRIC or len(values) < 2 or at not in (0, len(values) - 1) or not values[at]:
@@ -136,7 +138,7 @@ def geometric(low: float, high: float, count: int) -> tuple[float, ...]:
     return _rounded(np.geomspace(low, high, count))
 
 
-def _rounded(values: np.ndarray) -> tuple[float, ...]:
+def _rounded(values: Iterable[float]) -> tuple[float, ...]:
     return tuple(float(f"{value:.12g}") for value in values)  # 1e-3, not 0.0010000000000000002
 
 

@@ -10,12 +10,23 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from visbench.errors import UsageError
 from visbench.record import digest, plain
 from visbench.results import log_of
 
 Setting = Mapping[str, Any]
+
+
+class Trial(NamedTuple):
+    """A setting on one replicate."""
+
+    where: Setting
+    setting: Setting
+    score: float  # NaN where the fit diverged
 
 
 class Journal:
@@ -23,14 +34,15 @@ class Journal:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._known: dict[str, float] = {}
+        self._known: dict[str, Trial] = {}
         self._torn = ""
         if path is not None and path.exists():
             self._read(path)
 
     def get(self, where: Setting, setting: Setting) -> float | None:
         """The score of a setting; NaN where the fit diverged, None where it was not tried."""
-        return self._known.get(_key(where, setting)) if self._known else None
+        known = self._known.get(_key(where, setting)) if self._known else None
+        return None if known is None else known.score
 
     def add(self, where: Setting, settings: Sequence[Setting], scores: Sequence[float]) -> None:
         """Keep the scores of some settings."""
@@ -38,12 +50,40 @@ class Journal:
             return
         rows = [_row(setting, score) for setting, score in zip(settings, scores, strict=True)]
         line = json.dumps({"where": plain(where), "scores": rows}, allow_nan=False)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            file.write(f"{self._torn}{line}\n")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write(f"{self._torn}{line}\n")
+        except OSError as error:
+            raise UsageError(
+                f"scores cannot be kept in {self.path}: {(error.strerror or str(error)).lower()}; what it holds "
+                "is not computed again, with room there; --results and --no-results go elsewhere"
+            ) from error
         self._torn = ""
-        for row in rows:
-            self._known[_key(where, row[0])] = math.nan if row[1] is None else row[1]
+        self._know(where, rows)
+
+    def trials(self, chosen: Setting) -> list[dict[str, Any]]:
+        """All it knows, as a finished search tells it: a row a setting, the mean over replicates."""
+        found: dict[str, tuple[dict[str, Any], list[float]]] = {}
+        for where, setting, score in self._known.values():
+            place = {**where, **setting}
+            del place["replicate"]
+            found.setdefault(digest(place), (place, []))[1].append(score)
+        best = digest(chosen)
+        return [
+            {
+                **place,
+                "score": float(np.mean(scores)),
+                "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else None,
+                "chosen": key == best,
+            }
+            for key, (place, scores) in found.items()
+        ]
+
+    def _know(self, where: Setting, rows: Sequence[Any]) -> None:
+        for setting, score in rows:
+            trial = Trial(where, setting, math.nan if score is None else float(score))
+            self._known[_key(where, setting)] = trial
 
     def _read(self, path: Path) -> None:
         text = path.read_text()
@@ -51,8 +91,7 @@ class Journal:
         for line in text.splitlines():
             try:
                 group = json.loads(line)
-                for setting, score in group["scores"]:
-                    self._known[_key(group["where"], setting)] = math.nan if score is None else float(score)
+                self._know(group["where"], group["scores"])
             except (ValueError, KeyError, TypeError):
                 continue  # the line a killed process was writing: its settings are tried again
 

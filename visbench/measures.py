@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from visbench.tasks import Task
 def make_measures(
     task: Task, probes: Sequence[str | None], options: Options, shots: Sequence[int | None]
 ) -> list[Any]:
-    """One for each probe and each number of shots; a setting that none of the probes has is refused."""
+    """One for each probe and each number of shots; what none of the probes has is refused."""
     if not task.fitted and (options.grid or options.seeds > 1 or any(shots)):
         raise UsageError(
             f"{task.name} learns nothing, so there is nothing to choose by; run it at one --layer after the other"
@@ -22,12 +22,20 @@ def make_measures(
     make, settings = task.measurement(), dict(options.probe_settings)
     if options.standardize is not None:
         settings["standardize"] = options.standardize
-    homeless = {key for key in settings if not any(key in make.accepts(name) for name in probes)}
     measures = []
     for name in probes:
-        own = {key: value for key, value in settings.items() if key in make.accepts(name) | homeless}
+        own = _own(settings, name, probes, make.accepts)
+        grid = _own(options.grid, name, probes, make.varies) if options.grid else options.grid
         standardize = own.pop("standardize", None)
         for count in shots:
-            given = replace(options, standardize=standardize, probe_settings=own, shots=count)
+            given = replace(options, standardize=standardize, probe_settings=own, grid=grid, shots=count)
             measures.append(make(name, given))
     return measures
+
+
+def _own(
+    given: Mapping[str, Any], probe: str | None, probes: Sequence[str | None], has: Callable[[Any], set[str]]
+) -> dict[str, Any]:
+    """What of `given` the probe has; what none has is left to be refused."""
+    elsewhere = set().union(*map(has, probes)) - has(probe)
+    return {name: value for name, value in given.items() if name not in elsewhere}

@@ -67,7 +67,7 @@ class Search(Generic[Key]):
 
     def run(self, arms: Sequence[Arm], *, widen: bool = False) -> Found:
         """All arms, then their wider grids where the best setting of all stands at an edge."""
-        found = Found([Table(arm, self._scores(arm)) for arm in arms])
+        found = Found([Table(arm, self._scores(arm)) for arm in arms], widen)
         for _ in range(WIDENINGS if widen else 0):
             table = found.table
             more = table.arm.grid.beyond(table.best, table.means.tolist())
@@ -121,6 +121,7 @@ class Found:
     """The tables of all arms, and the best setting among them."""
 
     tables: list[Table]
+    widened: bool = False  # whether grids were to grow at an edge
 
     @property
     def index(self) -> int:

@@ -44,7 +44,7 @@ def make_solver(name: str, settings: Mapping[str, Any]) -> Solver:
 
 
 def _value(key: str, value: Any, default: Any) -> Any:
-    """A setting in the type it has by default, so that 1 and 1.0 are one setting; a grid holds a value once."""
+    """A setting in the type it has by default, so that 1 and 1.0 are one setting; a grid holds a value once, ascending."""
     if isinstance(default, bool):
         if value not in (True, False):
             raise UsageError(f"{key} is {value!r}; it is on or off (True or False)")
@@ -58,7 +58,7 @@ def _value(key: str, value: Any, default: Any) -> Any:
         raise UsageError(f"{key} is empty; give at least one number")
     numbers = [_number(key, each) for each in given]
     if isinstance(default, tuple):
-        return tuple(numbers)
+        return tuple(sorted(numbers, key=lambda each: math.inf if each is None else each))
     if len(numbers) > 1:
         raise UsageError(f"{key} is {given}; it takes one number")
     return numbers[0]

@@ -6,14 +6,16 @@ It is a run whose measurements have a grid: the same session, the same search, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from visbench.errors import UsageError
 from visbench.grid import ALIASES, make_axis
+from visbench.journal import Journal, journal_path
 from visbench.options import Options, make_options
 from visbench.pipeline import Result, Session
+from visbench.record import run_key
 
 DRAWS = 5  # of few shots
 Names = str | Sequence[Any] | Any
@@ -88,16 +90,17 @@ def sweep(
     grid is tried.  `select` is "val", "holdout" or "cv5"; `seeds` fits of a random probe are averaged.  `shots`
     asks for fits on so many images a class, the mean of `draws` draws.  Other options are those of `visbench.run`.
     """
+    settings = sweep_options(grid or {}, results=results, draws=draws if shots is not None else 1, **options)
     session = open_session(
         [backbone] if isinstance(backbone, str) or not isinstance(backbone, Sequence) else list(backbone),
         task,
         dataset,
-        sweep_options(grid or {}, results=results, draws=draws if shots is not None else 1, **options),
+        settings,
         probes=[probe] if probe is None or isinstance(probe, str) else list(probe),
         shots=() if shots is None else [shots] if isinstance(shots, int) else list(shots),
         train_dataset=train_dataset,
     )
-    return Sweep(tuple(session.run()))
+    return Sweep(tuple(with_trials(result, settings.results) for result in session.run()))
 
 
 def sweep_options(grid: Mapping[str, Any], **options: Any) -> Options:
@@ -138,6 +141,14 @@ def open_session(
     )
 
 
+def with_trials(result: Result, stored: str | Path | None) -> Result:
+    """The result; one that a record of `stored` answered has the trials that are kept beside it."""
+    chosen = result.record.selection.get("outcome", {}).get("chosen")
+    if not result.resumed or stored is None or chosen is None:
+        return result
+    return replace(result, trials=Journal(journal_path(stored, run_key(result.record))).trials(chosen))
+
+
 def trials_of(result: Result) -> Iterator[dict[str, Any]]:
     """The rows of one result, with what tells it from the others."""
     record = result.record
@@ -158,5 +169,6 @@ def axes_of(results: Sequence[Result]) -> dict[str, list[Any]]:
         shots = result.record.task_params.get("shots")
         axes = {**({"shots": [shots]} if shots else {}), **result.record.selection.get("grid", {})}
         for name, values in axes.items():
-            found.setdefault(name, {}).update(dict.fromkeys(values))
+            widened = [row[name] for row in result.trials if name in row]
+            found.setdefault(name, {}).update(dict.fromkeys([*values, *widened]))
     return {name: list(values) for name, values in found.items()}

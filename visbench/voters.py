@@ -26,7 +26,7 @@ def enough_voters(arms: list[Arm], run: RunData, options: Options, *, given: boo
         return arms
     voters = f"{counted(bank, 'training image')} to vote{aside}"
     if given:
-        raise UsageError(f"k is {max(ks)}, but there are {voters}; give smaller ones with --k")
+        raise UsageError(f"k is {max(ks)}, but there are {voters}; give smaller ones")
     shrunk = [_within(arm, bank) for arm in arms]
     used = ", ".join(map(str, shrunk[0].grid.axes["k"]))
     console.note(f"knn: {voters}, so k is {used}; --k says otherwise")

@@ -11,7 +11,7 @@ from visbench.cli.running import boards_of, foretell, options_of, told
 from visbench.errors import UsageError
 from visbench.grid import parse_axis
 from visbench.pipeline import Result
-from visbench.sweeping import DRAWS, axes_of, open_session, sweep_options, trials_of
+from visbench.sweeping import DRAWS, axes_of, open_session, sweep_options, trials_of, with_trials
 
 
 def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **given: Any) -> None:
@@ -37,7 +37,7 @@ def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **g
         return
     results: list[Result] = []
     for result in session.run():
-        results.append(result)
+        results.append(result := with_trials(result, options.results))
         if as_json:
             console.result(result.record.to_json())
         else:
@@ -45,7 +45,9 @@ def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **g
     trials, axes = [row for result in results for row in trials_of(result)], axes_of(results)
     if not as_json:
         _show(results, trials, axes, options.results)
-    if plot is not None and trials:
+    if plot is not None and not trials:
+        console.warn(f"nothing was chosen among, so {plot} is not drawn")
+    elif plot is not None:
         from visbench.figures.sweep import draw
 
         record = results[0].record
