@@ -118,9 +118,13 @@ def epoch_order(
     key: Key[Array, ""] | UInt32[Array, "2"], epoch: int | Int[Array, ""], valid: Bool[Array, " n"]
 ) -> Int[Array, " n"]:
     """The order of rows in an epoch: the valid ones shuffled, then the others. Rows added at the end change it not."""
-    noise = jax.random.bits(jax.random.fold_in(key, epoch), valid.shape)
-    _, _, order = jax.lax.sort((~valid, noise, jnp.arange(len(valid))), num_keys=2)
-    return order
+    noise = jax.random.bits(jax.random.fold_in(key, epoch), valid.shape, jnp.uint32)
+    with jax.enable_x64(
+        True
+    ):  # invalid, noise and place in one number: five times as fast as sorting the three
+        first, then, place = (part.astype(jnp.uint64) for part in (~valid, noise, jnp.arange(len(valid))))
+        packed = jax.lax.sort(first << 63 | then << 31 | place, is_stable=False)
+        return (packed & 0x7FFFFFFF).astype(jnp.int32)
 
 
 def _loss(
@@ -128,23 +132,20 @@ def _loss(
 ) -> tuple[Array, tuple[Array, Array]]:
     """Cross-entropy summed over the rows that count, and the gradient of its mean.
 
-    Logits are relative to the last class's, and a gradient's classes add up to zero: both products go without
-    one class, which spares half of the work at two classes and a tenth at ten.
+    Logits are relative to the last class's, which spares its share of their product.
     """
     weight, bias = params
-    others = len(bias) - 1
-    logits = (weight[:-1] - weight[-1]) @ rows.T + (bias[:-1] - bias[-1])[:, None]
-    top = logits.max(0, initial=0)
+    relative = (weight[:-1] - weight[-1]) @ rows.T + (bias[:-1] - bias[-1])[:, None]
+    logits = jnp.pad(relative, ((0, 1), (0, 0)))
+    top = logits.max(0)
     shares = jnp.exp(logits - top)
-    whole = shares.sum(0) + jnp.exp(-top)
-    true = jnp.take_along_axis(logits, labels[None], 0, mode="clip")[0]
-    losses = jnp.log(whole) + top - jnp.where(labels < others, true, 0)
+    whole = shares.sum(0)
+    losses = jnp.log(whole) + top - jnp.take_along_axis(logits, labels[None], 0, mode="clip")[0]
 
     part = counts.astype(rows.dtype) / jnp.maximum(counts.sum(), 1)
-    residual = shares * (part / whole) - jnp.where(labels == jnp.arange(others)[:, None], part, 0)
-    slopes = residual @ rows, residual @ jnp.ones_like(part)
-    gradient = jax.tree.map(lambda slope: jnp.concatenate([slope, -slope.sum(0, keepdims=True)]), slopes)
-    return jnp.where(counts, losses, 0).sum(), gradient
+    true = labels == jnp.arange(len(bias))[:, None]
+    residual = shares * (part / whole) - jnp.where(true, part, 0)
+    return jnp.where(counts, losses, 0).sum(), (residual @ rows, residual @ jnp.ones_like(part))
 
 
 def _share(schedule: str, step: Array, steps: int | Array) -> float | Array:

@@ -39,7 +39,9 @@ def few_to_draw(labels: np.ndarray, shots: int) -> list[str]:
     if not fewer:
         return []
     have = "has" if fewer == 1 else "have"
-    return [f"{fewer} of {all_of_them} classes {have} fewer than {shots:,} images that may train: all of theirs do"]
+    return [
+        f"{fewer} of {all_of_them} classes {have} fewer than {shots:,} images that may train: all of theirs do"
+    ]
 
 
 def warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str]:

@@ -117,7 +117,8 @@ class Classification:
         if self._settings_count == 1:
             return plan | {"hyperparameters": self._solver.complete(self.arms[0].grid.settings()[0], size)}
         selection, grid = self._selection(run), arming.grid_of(self.arms)
-        varied = " and ".join(name for name, values in grid.items() if len(values) > 1)
+        *others, last = [name for name, values in grid.items() if len(values) > 1]
+        varied = f"{', '.join(others)} and {last}" if others else last
         on = selection.on(run.splits["val_split"])
         return plan | {
             "selection": {
@@ -153,7 +154,9 @@ class Classification:
         outcome = self._outcome(probes, rows, run)
         outcome.tap = arm.what.tap
         outcome.hyperparameters = {**arm.place, **probes[0].hyperparameters}
-        outcome.selection = self.plan(run)["selection"]  # as asked, though one setting alone may be left of it
+        outcome.selection = self.plan(run)[
+            "selection"
+        ]  # as asked, though one setting alone may be left of it
         if found is not None:
             outcome.trials = found.rows()
             outcome.selection["outcome"] = summary(found, held_rows(folds), trials.file)

@@ -221,6 +221,9 @@ def _notes(first: Row, second: Row, scores: Sequence[np.ndarray], metric: str) -
     fields = opponents.differing(one, other)
     if fields:
         yield f"they differ in {opponents.in_words(fields)}"
+    fits = max(len(row.record.seeds or [1]) * row.record.task_params.get("draws", 1) for row in rows)
+    if fits > 1:
+        yield f"scores are means of {fits} fits, which are not resampled"
     for row, each in zip(rows, scores, strict=True):
         missing = int(np.isnan(each).sum())
         if missing:

@@ -59,7 +59,7 @@ class Grid:
         for name, last in self._ends(index, scores):
             values = self.axes[name]
             inner, end = (values[-2], values[-1]) if last else (values[1], values[0])
-            added = _rounded([end * (end / inner) ** step for step in range(1, WIDER + 1)])
+            added = _rounded([end * (end / inner) ** step for step in range(1, WIDER + 1)], 9)
             return Grid({**self.axes, name: added if last else added[::-1]})
         return None
 
@@ -105,9 +105,11 @@ def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
 
 def make_axis(name: str, values: Any) -> tuple[Any, ...]:
     """The values of an axis, each once, in the order given."""
-    listed = (
-        np.ravel(values).tolist() if isinstance(values, np.ndarray) or np.isscalar(values) else list(values)
-    )
+    if isinstance(values, np.ndarray) or np.isscalar(values):
+        values = np.ravel(np.asarray(values)).tolist()
+    if not isinstance(values, Iterable):
+        raise UsageError(f"the axis {name} of the grid is {values}; give it at least one value")
+    listed = list(values)
     listed = [value.item() if isinstance(value, np.generic) else value for value in listed]
     if not listed:
         raise UsageError(f"the axis {name} of the grid is empty; give it at least one value")
@@ -138,8 +140,8 @@ def geometric(low: float, high: float, count: int) -> tuple[float, ...]:
     return _rounded(np.geomspace(low, high, count))
 
 
-def _rounded(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(f"{value:.12g}") for value in values)  # 1e-3, not 0.0010000000000000002
+def _rounded(values: Iterable[float], digits: int = 12) -> tuple[float, ...]:
+    return tuple(float(f"{value:.{digits}g}") for value in values)  # 1e-3, not 0.0010000000000000002
 
 
 def _value(item: str) -> Any:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from visbench.errors import UsageError
-from visbench.record import digest, plain
+from visbench.record import Record, digest, plain, run_key
 from visbench.results import log_of
 
 Setting = Mapping[str, Any]
@@ -56,8 +57,8 @@ class Journal:
                 file.write(f"{self._torn}{line}\n")
         except OSError as error:
             raise UsageError(
-                f"scores cannot be kept in {self.path}: {(error.strerror or str(error)).lower()}; what it holds "
-                "is not computed again, with room there; --results and --no-results go elsewhere"
+                f"scores cannot be kept in {self.path}: {(error.strerror or str(error)).lower()}; mend that and "
+                "repeat the command, which goes on from there, or choose another file with --results, or --no-results"
             ) from error
         self._torn = ""
         self._know(where, rows)
@@ -96,10 +97,15 @@ class Journal:
                 continue  # the line a killed process was writing: its settings are tried again
 
 
-def journal_path(results: str | Path, key: str) -> Path:
-    """Where the scores of the search with this key are kept: `visbench.sweeps/…` beside `visbench.jsonl`."""
+def journal_path(results: str | Path, record: Record) -> Path:
+    """Where the scores of this search are kept: `visbench.sweeps/…` beside `visbench.jsonl`.
+
+    The name holds what determines the scores and the versions that computed them (the present ones of a record that
+    is only planned): another version takes none of them up, so a mended probe does not choose by an older one's.
+    """
+    versions = [record.versions.get(name) or version(name) for name in ("visbench", "jax")]
     log = log_of(results)
-    return log.with_name(f"{log.stem}.sweeps") / f"{key}.jsonl"
+    return log.with_name(f"{log.stem}.sweeps") / f"{digest([run_key(record), versions])}.jsonl"
 
 
 def _row(setting: Setting, score: float) -> list[Any]:

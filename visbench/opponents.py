@@ -221,6 +221,8 @@ def _begins(key: str, name: str) -> bool:
 
 def _short(value: Any) -> str:
     said = "nothing" if value in (None, {}, []) else str(value)
+    if re.fullmatch("[0-9a-f]{32}", said):  # a digest
+        return said[:SHOWN]
     return said if len(said) <= LONG else f"{said[: LONG // 2]}…"
 
 

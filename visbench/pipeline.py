@@ -181,7 +181,7 @@ class Session:
     def _trials(self, source: Source, record: Record) -> Trials:
         path = None
         if self.options.results is not None and self.options.grid is not None:
-            path = journal_path(self.options.results, run_key(record))
+            path = journal_path(self.options.results, record)
         resolved = sources.resolved_taps(source.taps, source.spec)
         first = {tap: asked for asked, tap in reversed([*zip(source.taps, resolved, strict=True)])}
         return Trials(

@@ -44,7 +44,7 @@ def make_solver(name: str, settings: Mapping[str, Any]) -> Solver:
 
 
 def _value(key: str, value: Any, default: Any) -> Any:
-    """A setting in the type it has by default, so that 1 and 1.0 are one setting; a grid holds a value once, ascending."""
+    """A setting in the type it has by default, so that 1 and 1.0 are one setting; a grid ascends, each value once."""
     if isinstance(default, bool):
         if value not in (True, False):
             raise UsageError(f"{key} is {value!r}; it is on or off (True or False)")

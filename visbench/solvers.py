@@ -19,9 +19,9 @@ from probes.checks import check_k
 from visbench.fits import Fits, Neighbours, Stacked
 from visbench.grid import Grid, Setting, geometric
 
-# What is scored is solved to its optimum in float32; what is only compared, to 1e-4 of the objective.
+# What is scored is solved to its optimum in float32; what is only compared, nearly: a row or two may fall otherwise.
 FINAL: dict[str, Any] = {"tol": 3e-6}
-CHOOSING: dict[str, Any] = {"tol": 1e-3, "saturated": 1e-3}
+CHOOSING: dict[str, Any] = {"tol": 1e-4, "saturated": 1e-3}
 
 SIDE = 32  # penalties of a ridge at least; more are a power of two
 

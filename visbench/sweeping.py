@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from visbench.errors import UsageError
 from visbench.grid import ALIASES, make_axis
 from visbench.journal import Journal, journal_path
 from visbench.options import Options, make_options
 from visbench.pipeline import Result, Session
-from visbench.record import run_key
 
 DRAWS = 5  # of few shots
 Names = str | Sequence[Any] | Any
@@ -97,7 +98,7 @@ def sweep(
         dataset,
         settings,
         probes=[probe] if probe is None or isinstance(probe, str) else list(probe),
-        shots=() if shots is None else [shots] if isinstance(shots, int) else list(shots),
+        shots=() if shots is None else np.ravel(shots).tolist(),
         train_dataset=train_dataset,
     )
     return Sweep(tuple(with_trials(result, settings.results) for result in session.run()))
@@ -105,6 +106,10 @@ def sweep(
 
 def sweep_options(grid: Mapping[str, Any], **options: Any) -> Options:
     """The options of a run and a grid, its axes under the library's names."""
+    if not isinstance(grid, Mapping):
+        raise UsageError(
+            f"grid is a {type(grid).__name__}; it maps an axis to its values, as {{'C': [0.1, 1]}}"
+        )
     axes: dict[str, tuple[Any, ...]] = {}
     for given, values in grid.items():
         name = ALIASES.get(given, given)
@@ -146,7 +151,7 @@ def with_trials(result: Result, stored: str | Path | None) -> Result:
     chosen = result.record.selection.get("outcome", {}).get("chosen")
     if not result.resumed or stored is None or chosen is None:
         return result
-    return replace(result, trials=Journal(journal_path(stored, run_key(result.record))).trials(chosen))
+    return replace(result, trials=Journal(journal_path(stored, result.record)).trials(chosen))
 
 
 def trials_of(result: Result) -> Iterator[dict[str, Any]]:

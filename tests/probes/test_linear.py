@@ -127,6 +127,13 @@ def test_folds_of_unequal_size_are_a_vmap(data):
             np.testing.assert_allclose(here[i], there, atol=1e-5)
 
 
+def test_seeds_are_a_vmap(data):
+    keys = jax.random.split(jax.random.key(0), 3)
+    seeds = jax.vmap(lambda key: fit(*data, key=key))(keys)
+    for i, key in enumerate(keys):
+        np.testing.assert_allclose(seeds.weight[i], fit(*data, key=key).weight, atol=1e-5)
+
+
 def test_the_same_key_gives_the_same_bits_and_another_does_not(data):
     weights = [np.asarray(fit(*data, key=jax.random.key(seed)).weight) for seed in (1, 1, 2)]
     assert (weights[0] == weights[1]).all()

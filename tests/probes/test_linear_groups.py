@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from probes import linear
 from probes.errors import InputError
@@ -86,8 +88,8 @@ def test_groups_come_as_they_are_done(data):
 
 def test_a_program_a_size_of_group_serves_every_grid_and_near_sizes(data):
     before = linear._advance._cache_size()
-    for settings in (3, 60, 61):
-        path(*data, grid(settings))
+    for size in (3, 60, 61):
+        path(*data, grid(size))
     after = linear._advance._cache_size()
     assert after <= before + 2  # groups of 4 and of 64
     path(*data, grid(61), epochs=7)
@@ -95,6 +97,17 @@ def test_a_program_a_size_of_group_serves_every_grid_and_near_sizes(data):
     assert linear._advance._cache_size() == after
     path(*data, grid(500), columns=64 * CLASSES)  # 7 × 64, 32, 16 and 4
     assert linear._advance._cache_size() <= after + 2
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 99), st.lists(st.booleans(), min_size=40, max_size=40))
+def test_an_epoch_is_the_valid_rows_by_their_noise_then_the_others(epoch, valid):
+    valid = np.array(valid)
+    noise = np.asarray(jax.random.bits(jax.random.fold_in(KEY, epoch), valid.shape))
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            order = linear.epoch_order(KEY, epoch, jnp.asarray(valid))
+        np.testing.assert_array_equal(order, np.lexsort((noise, ~valid)))
 
 
 @pytest.mark.parametrize("batch_size", [1, 32, 512])

@@ -101,3 +101,17 @@ def test_a_run_takes_controls_seeds_and_a_way_to_choose(visbench, photos):
     assert "3 folds of the training data" in done.stdout
     done = visbench("run", "retrieval", photos, "--backbone", "tiny", "--control", "shuffle", "--no-results")
     assert "(shuffled labels)" in done.stdout
+
+
+def test_a_picture_that_cannot_be_is_said_and_a_resumed_one_is_drawn(visbench, photos, tmp_path):
+    words = ("sweep", "classification", photos, "--backbone", "tiny", "--plot", "a.svg", "--grid")
+    done = visbench(*words, "C=1")
+    assert "nothing was chosen among, so a.svg is not drawn" in done.stderr
+    assert not (tmp_path / "a.svg").exists()
+    done = visbench(*words, "C=0.1,1")
+    picture, table = (tmp_path / "a.svg").read_bytes(), done.stdout
+    (tmp_path / "a.svg").unlink()
+    again = visbench(*words, "C=0.1,1", "--resume")
+    assert "nothing is computed" in again.stderr
+    assert (tmp_path / "a.svg").read_bytes() == picture
+    assert again.stdout == table

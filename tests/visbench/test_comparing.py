@@ -424,3 +424,23 @@ def test_comparing_starts_neither_torch_nor_jax():
     )
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_means_over_draws_are_said_to_be_such(add, path):
+    for name, share in (("one", 0.6), ("two", 0.5)):
+        add(name, hits(share).astype(np.float32), task_params={"shots": 2, "draws": 5})
+        add(name, hits(share).astype(np.float32), seeds=[0, 1])
+        add(name, hits(share).astype(np.float32), probe="knn")
+    notes = [each.notes for each in compare("one", "two", path)]
+    assert notes == [
+        ("scores are means of 5 fits, which are not resampled",),
+        ("scores are means of 2 fits, which are not resampled",),
+        (),
+    ]
+
+
+def test_digests_are_said_in_few_digits(add, path):
+    for name, digit in (("one", "a"), ("two", "b")):
+        add(name, hits(0.5), dataset_fingerprint=digit * 32)
+    with pytest.raises(UsageError, match="data aaaaaaaa against bbbbbbbb; --common"):
+        compare("one", "two", path)

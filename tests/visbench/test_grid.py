@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visbench.errors import UsageError
-from visbench.grid import Grid, make_axis, parse_axis
+from visbench.grid import Grid, geometric, make_axis, parse_axis
 
 
 def test_axes_are_read_as_people_write_them():
@@ -104,3 +104,15 @@ def test_a_grid_grows_past_the_edge_in_its_own_order(values, best):
 
 def test_inside_there_is_nothing_beyond():
     assert Grid({"C": (1.0, 10.0, 100.0)}).beyond(1, [0, 1, 0]) is None
+
+
+def test_beyond_an_edge_values_are_as_round_as_those_of_a_range():
+    more = Grid({"C": geometric(1e-5, 1e-4, 3)}).beyond(2, [0, 1, 2])
+    assert more is not None
+    assert more.axes["C"] == (0.000316227766, 0.001, 0.00316227766, 0.01)
+
+
+def test_where_nothing_has_a_score_there_is_no_edge():
+    grid = Grid({"learning_rate": (0.1, 1.0)})
+    assert grid.edges(0, [np.nan, np.nan]) == []
+    assert grid.beyond(0, [np.nan, np.nan]) is None

@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from visbench.errors import UsageError
 from visbench.grid import Grid
 from visbench.journal import Journal, journal_path
+from visbench.record import Record
 from visbench.searching import Arm, Search
 
 
@@ -92,4 +94,19 @@ def test_what_diverged_is_never_chosen(tmp_path):
 
 
 def test_a_journal_lies_beside_its_results(tmp_path):
-    assert journal_path(tmp_path / "a.csv", "key") == tmp_path / "a.sweeps" / "key.jsonl"
+    record = Record(task="t", dataset="d", backbone="b")
+    assert journal_path(tmp_path / "a.csv", record).parent == tmp_path / "a.sweeps"
+
+
+def test_a_journal_that_cannot_be_written_is_named_with_the_way_out(tmp_path):
+    (tmp_path / "a.sweeps").touch()
+    journal = Journal(tmp_path / "a.sweeps" / "key.jsonl")
+    with pytest.raises(UsageError, match=r"kept in .*key\.jsonl: .*; mend that and repeat"):
+        journal.add({"replicate": (0, 0)}, [{"C": 1.0}], [0.5])
+
+
+def test_a_journal_tells_its_trials_as_the_search_did(tmp_path):
+    path = tmp_path / "a.sweeps" / "key.jsonl"
+    found = Search(Counting(), [(0, 0), (0, 1)], Journal(path)).run(arms())
+    told = Journal(path).trials({**found.table.arm.place, **found.chosen})
+    assert told == found.rows()

@@ -78,3 +78,22 @@ def test_a_diverging_rate_scores_nan_and_spoils_no_neighbour(rows):
     alone = Linear(learning_rate=(1e-2,), epochs=3)
     assert good == alone.fit(x, y, alone.grid().settings(), 10).top1(x, y)[0]
     assert np.isnan(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "values"),
+    [
+        ("logistic", "C", [1e-2, 1e-4, 1e-3]),
+        ("logistic", "l2", [1e-2, 1e-4, 1e-3]),
+        ("ridge", "l2", [1e-2, 1e-4, 1e-3]),
+        ("linear", "learning_rate", [1e-2, 1e-4, 1e-3]),
+        ("linear", "weight_decay", [1e-2, 0.0, 1e-3]),
+        ("knn", "k", [5, 20, 1]),
+        ("knn", "temperature", [1.0, None, 0.07]),
+    ],
+)
+def test_a_grid_is_the_same_in_whatever_order_its_values_are_given(name, axis, values):
+    grids = [make_solver(name, {axis: each}).grid() for each in (values, values[::-1])]
+    assert grids[0] == grids[1]
+    order = [float("inf") if value is None else value for value in grids[0].axes[axis]]
+    assert order in (sorted(order), sorted(order, reverse=True))

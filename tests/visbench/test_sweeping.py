@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import visbench
-from visbench import results
+from visbench import advice, results
+from visbench.classifier import ClassificationProbe
 from visbench.errors import UsageError
+from visbench.grid import Grid
+from visbench.journal import journal_path
 from visbench.options import make_options
 from visbench.record import board_key, run_key
+from visbench.searching import Arm, Found, Table
+from visbench.sweeping import Sweep
 
 
 @pytest.fixture
@@ -194,7 +200,8 @@ def test_a_stopped_sweep_goes_on_and_says_where_its_scores_are(sweep, photos, tm
     assert rest.trials == whole.trials
     (record,) = results.read(place)
     kept = place.parent / record.selection["outcome"]["scores_file"]
-    assert kept.stem == run_key(record)
+    assert kept == journal_path(place, record)
+    assert kept != journal_path(place, replace(record, versions={"visbench": "0.0.1", "jax": "0.7"}))
     assert sum(len(json.loads(line)["scores"]) for line in kept.read_text().splitlines()) == 600
 
 
@@ -204,6 +211,74 @@ def test_an_edge_is_said_with_the_way_out(sweep, photos):
         assert any("--widen" in text for text in result.warnings)
     wide = sweep(photos, grid={"C": [1e-6, 1e-5]}, widen=True).results[0]
     assert wide.record.selection["outcome"]["trials"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("widened", "way_out"), [(False, "--widen tries beyond"), (True, "give it a wider --grid")]
+)
+def test_an_edge_is_said_where_it_lies_with_what_is_left_to_do(widened, way_out):
+    arm = Arm({"tap": "cls", "layer": 5}, Grid({"C": (0.1, 1.0)}))
+    found = Found([Table(arm, np.array([[0.1], [0.2]]))], widened)
+    assert advice.warnings([ClassificationProbe()], found) == [
+        f"C 1 at tap cls, layer 5 is at the edge of its grid: {way_out}"
+    ]
+
+
+def test_axes_in_any_order_make_one_sweep(sweep, photos):
+    grids = (
+        {"learning_rate": rates, "weight_decay": [0, 1e-4]}
+        for rates in ([0.01, 1e-4, 1e-3], [1e-4, 1e-3, 0.01])
+    )
+    first, second = (sweep(photos, probe="linear", grid=grid, epochs=2, widen=True) for grid in grids)
+    assert first.trials == second.trials
+    assert run_key(first.best.record) == run_key(second.best.record)
+
+
+def test_the_axes_hold_what_widening_added(sweep, photos):
+    (result,) = sweep(photos, grid={"C": [0.1, 1.0]}).results
+    wider = replace(result, trials=[*result.trials, {"C": 10.0, "score": 0.5, "chosen": False}])
+    assert Sweep((wider,)).axes == {"C": [0.1, 1.0, 10.0]}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_a_backbone_lacks_is_no_reason_to_compute_again(sweep, photos, tmp_path, count):
+    grid = {"layer": [0, 7], "C": [1.0, 10.0][:count]}
+    first = sweep(photos, grid=grid, results=tmp_path / "a.jsonl")
+    again = sweep(photos, grid=grid, results=tmp_path / "a.jsonl", resume=True)
+    assert [result.resumed for result in (*first.results, *again.results)] == [False, True]
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_a_resumed_sweep_still_has_its_trials(sweep, photos, tmp_path, count):
+    grid = {"layer": [0, 1], "l2": np.logspace(-3, 3, count)}
+    asked = {"probe": "ridge", "grid": grid, "select": "cv3", "results": tmp_path / "a.jsonl"}
+    first, again = sweep(photos, **asked), sweep(photos, **asked, resume=True)
+    assert again.results[0].resumed
+    assert len(again.trials) == 2 * count
+    for ours, theirs in zip(first.trials, again.trials, strict=True):
+        assert theirs == pytest.approx(ours)
+    assert again.axes == first.axes
+
+
+def test_images_that_choose_are_counted_once_however_many_draws_fit(sweep, photos):
+    records = [
+        sweep(photos, shots=2, draws=draws, grid={"C": [0.1, 1.0]}).results[0].record for draws in (1, 4)
+    ]
+    assert len({record.selection["outcome"]["val_size"] for record in records}) == 1
+
+
+def test_more_shots_than_a_class_has_are_said(sweep, photos):
+    few, many = sweep(photos, shots=[2, 100], draws=2, grid={"C": [1.0]}).results
+    assert not few.warnings
+    assert many.warnings == ("3 of 3 classes have fewer than 100 images that may train: all of theirs do",)
+
+
+def test_each_probe_takes_the_axes_that_it_has(sweep, photos):
+    asked = {"probe": ["logistic", "knn"], "grid": {"layer": [0, 1], "C": [0.1, 1.0], "k": [1, 3]}}
+    grids = [result.record.selection["grid"] for result in sweep(photos, **asked).results]
+    assert [list(grid) for grid in grids] == [["layer", "C"], ["layer", "k", "temperature"]]
+    with pytest.raises(UsageError, match='"colour" is no axis of logistic'):
+        sweep(photos, probe=["logistic", "knn"], grid={"k": [1], "colour": [1]})
 
 
 @pytest.mark.parametrize(
@@ -223,6 +298,9 @@ def test_an_edge_is_said_with_the_way_out(sweep, photos):
         ({"controls": ["noise"]}, 'no control "noise"'),
         ({"controls": ["random-weights"]}, "loaded already"),
         ({"seeds": 0}, "seeds is 0"),
+        ({"grid": {"C": None}}, "the axis C of the grid is None"),
+        ({"grid": [("C", [1.0])]}, "grid is a list"),
+        ({"shots": "1,2"}, "shots is '1,2'"),
     ],
 )
 def test_what_makes_no_sweep_is_refused(sweep, photos, options, words):
@@ -248,3 +326,9 @@ def test_neighbours_that_nobody_asked_for_shrink_to_those_there_are(sweep, run, 
     assert run(photos, probe="knn", limit=3).record.selection["grid"]["k"] == [6, 5]
     with pytest.raises(UsageError, match="training images to vote with 2 shots"):
         sweep(photos, probe="knn", shots=2, grid={"k": [5, 7]})
+
+
+def test_numbers_of_shots_may_be_an_array(sweep, photos):
+    swept = sweep(photos, shots=np.array([1, 2]), draws=2, grid={"C": [1.0]})
+    assert [result.record.task_params["shots"] for result in swept.results] == [1, 2]
+    assert len(sweep(photos, shots=np.int64(1), draws=2, grid={"C": [1.0]}).results) == 1

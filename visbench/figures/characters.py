@@ -12,7 +12,7 @@ import numpy as np
 
 _SHADES = "░▒▓█"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_ASCII = str.maketrans("░▒▓█▏▎▍▌▋▊▉–…·", ".:+#   ####-~|")
+_ASCII = str.maketrans("░▒▓█▏▎▍▌▋▊▉–…·≤≥", ".:+#   ####-~|<>")
 # Viridis in the 256 colours of a terminal, the brightness rising evenly; the first need light letters.
 _COLOURS = (53, 54, 24, 30, 36, 71, 77, 148, 226)
 _DARK = 5
@@ -29,6 +29,7 @@ class Look:
     digits: int
     width: int
     styled: bool
+    cut: bool = False  # whether scores lie beyond the bad end of the scale
 
     def score(self, value: float) -> str:
         """A dash where there is none."""
@@ -50,10 +51,14 @@ class Look:
         whole, rest = divmod(max(round(self.share(value) * size * 8), 1), 8)
         return "█" * whole + _EIGHTHS[rest].strip()
 
-    def ends(self) -> str:
-        """What the worst and the best look like."""
+    def ends(self, *, bars: bool) -> str:
+        """What the worst and the best look like; all that is worse than the scale looks like its worst."""
         ends = (self.low, self.high) if self.better == "higher" else (self.high, self.low)
         worst, best = map(self.score, ends)
+        if self.cut:
+            worst = f"{'≤' if self.better == 'higher' else '≥'} {worst}"
+        if bars:
+            return f"bars: {worst} … {best}"
         if not self.styled:
             return f"{_SHADES[0]} {worst} … {_SHADES[-1]} {best}"
         return f"{worst} {''.join(click.style('  ', bg=colour) for colour in _COLOURS)} {best}"
@@ -83,7 +88,7 @@ class Look:
 def shows_blocks() -> bool:
     """Whether what stdout is encoded in has the characters of a picture."""
     try:
-        (_SHADES + _EIGHTHS + "–…·").encode(getattr(sys.stdout, "encoding", None) or "ascii")
+        (_SHADES + _EIGHTHS + "–…·≤≥").encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

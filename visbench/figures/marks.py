@@ -21,6 +21,7 @@ SMALL = 8.0
 _CHAR = 0.62 / 72  # inches of width a character takes, for each point of its size
 # Okabe and Ito's colours without their yellow, which is lost on a light ground.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MOST_TICKS = 100
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _HATCH: dict[str, Any] = {"facecolor": "#f2f2f2", "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
 _INK = "#222222"
@@ -93,7 +94,7 @@ def curves(ax: Axes, grid: Grid, width: float, *, legend: bool) -> None:
     count = len(series) if series else 1
     for number in range(count):
         shift = 0.0 if x.numeric else (number - (count - 1) / 2) * min(0.1, 0.5 / count)
-        _curve(ax, grid.at({series.name: number}) if series else grid, x.places + shift, number)
+        _curve(ax, grid.at({series.name: number}) if series else grid, x.places + shift, number, width)
     _place_ticks(ax, x, width)
     ax.set_xlabel("" if x.name == "backbone" else x.name)
     ax.margins(x=0.04, y=0.08)
@@ -141,7 +142,7 @@ def key(maps: Sequence[Grid], lines: Sequence[Grid]) -> tuple[list[Artist], list
     return [sample for sample, _ in shown], [word for _, word in shown]
 
 
-def _curve(ax: Axes, grid: Grid, places: np.ndarray, number: int) -> None:
+def _curve(ax: Axes, grid: Grid, places: np.ndarray, number: int, width: float) -> None:
     """One backbone's scores.  No line leads to words, which have no order, or to 0, which has no logarithm."""
     (x,) = grid.axes
     style = _style(number)
@@ -153,7 +154,8 @@ def _curve(ax: Axes, grid: Grid, places: np.ndarray, number: int) -> None:
     ax.plot(at, score, **line)
     spread = np.nan_to_num(grid.std[alone])
     ax.errorbar(places[alone], grid.score[alone], yerr=spread, ls="", ecolor=style["color"])
-    ax.plot(places, grid.score, **points)
+    if _closest(x, width) * 72 > style["ms"] / 2:  # markers that hide each other hide the line
+        ax.plot(places, grid.score, **points)
     won = grid.chosen & ~np.isnan(grid.score)
     star = {"ls": "", "marker": "*", "ms": 14, "color": style["color"], "mec": _INK, "mew": 0.8, "zorder": 4}
     ax.plot(places[won], grid.score[won], gid="chosen", **star)
@@ -174,9 +176,11 @@ def _style(number: int) -> dict[str, Any]:
 
 
 def _place_ticks(ax: Axes, x: Axis, width: float) -> None:
-    """A tick at every value, with labels as far as they fit; words are turned rather than left out."""
-    gaps = np.diff(x.places)
-    closest = width * 0.92 * float(gaps.min() / np.ptp(x.places)) if len(x) > 1 else width
+    """A tick at every value, with labels as far as they fit; words are turned rather than left out.
+
+    Of very many values those alone have one that have a label.
+    """
+    closest = _closest(x, width)
     wide = max(map(extent, x.labels)) + 0.08
     _label(ax.xaxis, x, _every(wide, closest) if x.numeric else 1, shown=True, places=x.places)
     for i in np.flatnonzero(x.apart[1:] != x.apart[:-1]):  # where the axis has a gap
@@ -192,9 +196,16 @@ def _place_ticks(ax: Axes, x: Axis, width: float) -> None:
                 label.set(ha="right", rotation_mode="anchor")
 
 
+def _closest(x: Axis, width: float) -> float:
+    """Inches between the nearest two values on an axis of `width` inches."""
+    return width * 0.92 * float(np.diff(x.places).min() / np.ptp(x.places)) if len(x) > 1 else width
+
+
 def _label(axis: Any, values: Axis, every: int, *, shown: bool, places: np.ndarray | None = None) -> None:
     places = np.arange(len(values)) if places is None else places
     words = [label if i % every == 0 else "" for i, label in enumerate(values.labels)]
+    if len(words) > _MOST_TICKS:
+        places, words = places[::every], words[::every]
     axis.set_major_locator(FixedLocator(list(places)))
     axis.set_major_formatter(FixedFormatter(words if shown else [""] * len(words)))
 

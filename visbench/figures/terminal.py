@@ -17,6 +17,7 @@ from visbench.layout import Cell, Column
 
 _MOST_BACKBONES = 4  # each with a table of its own
 _NARROWEST = 40
+_MOST_ROWS = 40
 
 
 def text(
@@ -35,19 +36,21 @@ def text(
     """
     every = grids(trials, axes, better)
     scores = np.concatenate([grid.score.ravel() for grid in every])
-    low, high, _ = scale(scores, better)
-    look = Look(metric, better, low, high, decimals(scores), max(width, _NARROWEST), styled)
-    lines: list[str] = []
+    low, high, cut = scale(scores, better)
+    look = Look(metric, better, low, high, decimals(scores), max(width, _NARROWEST), styled, cut != "neither")
+    lines, bars = list[str](), True
     for grid in every:
-        lines += _section(grid, look, [grid.probe] if len(every) > 1 else [])
+        section, shaded = _section(grid, look, [grid.probe] if len(every) > 1 else [])
+        lines, bars = lines + section, bars and not shaded
     known = set(scores[~np.isnan(scores)])
-    lines += _footnote(trials, look, starred=any("*" in line for line in lines), scaled=len(known) > 1)
+    ends = look.ends(bars=bars) if len(known) > 1 else ""
+    lines += _footnote(trials, look, ends, starred=any("*" in line for line in lines))
     said = "\n".join(lines)
     return said if (shows_blocks() if unicode is None else unicode) else ascii_only(said)
 
 
-def _section(grid: Grid, look: Look, heading: Sequence[str]) -> list[str]:
-    """All that is said of one probe."""
+def _section(grid: Grid, look: Look, heading: Sequence[str]) -> tuple[list[str], bool]:
+    """All that is said of one probe, and whether it is shades rather than bars."""
     notes = []
     if "shots" in [axis.name for axis in grid.inner]:
         rest = [axis.name for axis in grid.inner if axis.name != "shots"]
@@ -57,17 +60,17 @@ def _section(grid: Grid, look: Look, heading: Sequence[str]) -> list[str]:
     backbones, inner = grid.axes[0], [axis.name for axis in grid.inner]
     several = len(backbones) > _MOST_BACKBONES
     if not inner:
-        return [*look.heading(heading), *_bars(grid, look), *notes]
+        return [*look.heading(heading), *_bars(grid, look), *notes], False
     if len(inner) == 1 and several:
-        return [*look.heading(heading), *_shaded(grid, look), *notes]
+        return [*look.heading(heading), *_shaded(grid, look), *notes], True
     if len(inner) <= 2 and not several:
         show: Callable[[Grid, Look], list[str]] = _bars if len(inner) == 1 else _shaded
         lines = []
         for i, name in enumerate(backbones.labels):
             one = grid.at({"backbone": i})
             lines += [*look.heading([*heading, name]), *show(one.keeping(*reversed(inner)), look)]
-        return lines + notes
-    return _best_part(grid, look, heading)
+        return lines + notes, len(inner) == 2
+    return _best_part(grid, look, heading), True
 
 
 def _best_part(grid: Grid, look: Look, heading: Sequence[str]) -> list[str]:
@@ -101,16 +104,19 @@ def _bars(grid: Grid, look: Look) -> list[str]:
     columns = [Column(x.name), Column(look.metric, "right"), *std, Column("")]
     rows: list[list[str | Cell]] = []
     labels = [_fitted(label, look.width // 2) for label in x.labels]
-    for i, label in enumerate(labels):
-        if grid.tried[i]:
-            score = look.score(grid.score[i]) + ("*" if grid.chosen[i] else " ")
-            spread = ["" if np.isnan(grid.std[i]) else look.score(grid.std[i])] if known else []
-            rows.append([label, Cell(score, bold=bool(grid.chosen[i])), *spread])
+    kept = _thinned(grid)
+    shown = [i for i in kept if grid.tried[i]]
+    for i in shown:
+        score = look.score(grid.score[i]) + ("*" if grid.chosen[i] else " ")
+        spread = ["" if np.isnan(grid.std[i]) else look.score(grid.std[i])] if known else []
+        rows.append([labels[i], Cell(score, bold=bool(grid.chosen[i])), *spread])
     room = look.width - layout.text_width(layout.text(columns[:-1], rows)) - 3
-    scores = grid.score[grid.tried]
-    for row, score in zip(rows, scores, strict=True):
-        row.append(look.bar(float(score), max(room, 1)))
-    return layout.text(columns, rows, styled=look.styled).split("\n")
+    for row, i in zip(rows, shown, strict=True):
+        row.append(look.bar(float(grid.score[i]), max(room, 1)))
+    return [
+        *layout.text(columns, rows, styled=look.styled).split("\n"),
+        *_left_out(x, len(kept), look, "are shown"),
+    ]
 
 
 def _shaded(grid: Grid, look: Look) -> list[str]:
@@ -127,14 +133,13 @@ def _shaded(grid: Grid, look: Look) -> list[str]:
     first, last = _window(grid, room // size)
     lines = look.wrapped(names if y.name != "backbone" else x.name)
     lines.append(" " * (left + 2) + _column_labels(x, range(first, last), size, room, right=numbers))
-    order = reversed(range(len(y))) if y.numeric else range(len(y))
-    for i in order:
+    rows = _thinned(grid)
+    for i in reversed(rows) if y.numeric else rows:
         cells = (_cell(grid, look, (i, j), size, numbers) for j in range(first, last))
         blanks = " " * (left - layout.width(labels[i]))
         lines.append(f" {blanks}{labels[i]} {''.join(cells)}".rstrip())
-    if last - first < len(x):
-        lines += look.wrapped(f"{x.name}: {last - first} of {len(x)} values fit")
-    return lines
+    lines += _left_out(x, last - first, look, "fit")
+    return lines + _left_out(y, len(rows), look, "are shown")
 
 
 def _cell(grid: Grid, look: Look, place: tuple[int, int], size: int, number: bool) -> str:
@@ -162,6 +167,19 @@ def _column_labels(x: Axis, columns: range, size: int, room: int, *, right: bool
     return line.rstrip()
 
 
+def _thinned(grid: Grid) -> list[int]:
+    """The values of the first axis that get a row: all, or of many some evenly apart and the winner's."""
+    total = len(grid.axes[0])
+    if total <= _MOST_ROWS:
+        return list(range(total))
+    even = np.linspace(0, total - 1, _MOST_ROWS - 1).round().astype(int).tolist()
+    return sorted({*even, (grid.winner() or {}).get(grid.axes[0].name, 0)})
+
+
+def _left_out(axis: Axis, shown: int, look: Look, how: str) -> list[str]:
+    return look.wrapped(f"{axis.name}: {shown:,} of {len(axis):,} values {how}") if shown < len(axis) else []
+
+
 def _window(grid: Grid, count: int) -> tuple[int, int]:
     """The columns to show where only `count` fit: those around the winner."""
     total = len(grid.axes[1])
@@ -179,11 +197,11 @@ def _fitted(label: str, size: int) -> str:
     return label if keep == label else keep[: len(keep) // 2] + "…" + keep[len(keep) // 2 :]
 
 
-def _footnote(trials: Sequence[Mapping[str, Any]], look: Look, *, starred: bool, scaled: bool) -> list[str]:
+def _footnote(trials: Sequence[Mapping[str, Any]], look: Look, ends: str, *, starred: bool) -> list[str]:
     """What was compared, and what the marks mean."""
     said = [compared(trials, look.metric)]
     said += ["lower is better"] if look.better == "lower" else []
-    said += [look.ends()] if scaled and not look.styled else []
+    said += [ends] if ends and not look.styled else []
     said += ["* chosen"] if starred else []
     lines = look.listed(said)
-    return [*lines, f" {look.ends()}"] if scaled and look.styled else lines
+    return [*lines, f" {ends}"] if ends and look.styled else lines

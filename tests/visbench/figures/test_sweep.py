@@ -267,3 +267,14 @@ def test_a_picture_that_fails_leaves_the_old_one(sweep_of, tmp_path, monkeypatch
     with pytest.raises(UsageError, match="no space left"):
         sweep.draw(sweep_of(MAP), MAP, tmp_path / "a.png")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
+
+
+def test_many_values_have_as_many_ticks_as_labels_and_no_markers(sweep_of):
+    for count, many in ((10, False), (1000, True)):
+        axes = {"C": [10 ** (i / count) for i in range(count)]}
+        (ax,) = panels(sweep.figure(sweep_of(axes), axes))
+        words = [label.get_text() for label in ax.get_xticklabels()]
+        assert len(words) <= 20
+        assert any(words)
+        marked = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == count]
+        assert (not marked) is many

@@ -34,7 +34,7 @@ def test_one_axis_is_a_table_with_bars(sweep_of):
         " 3.2e-3         0.504*  0.010  ██████████████████",
         " 0.1                –",
         " held-out top1, 6 settings, 1 diverged ·",
-        " ░ 0.500 … █ 0.504 · * chosen",
+        " bars: 0.500 … 0.504 · * chosen",
     ]
 
 
@@ -165,3 +165,34 @@ LONG = ["timm:vit_base_patch14_reg4_dinov2.lvd142m", "open_clip:ViT-B-16-SigLIP2
 def test_no_line_is_wider_than_asked(sweep_of, axes, backbones, width, styled):
     said = text(sweep_of(axes, backbones, std=0.1), axes, width=width, styled=styled, unicode=True)
     assert layout.text_width(click.unstyle(said)) <= width
+
+
+@pytest.mark.parametrize(
+    ("axes", "glyph"), [({"C": [1, 2, 3, 4, 5]}, "bars: "), ({"C": [1, 2, 3, 4, 5], "layer": [0, 1]}, "░ ")]
+)
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_the_scale_says_that_it_ends_before_an_outlier(sweep_of, axes, glyph, better):
+    trials = sweep_of(axes)
+    sign = 1 if better == "higher" else -1
+    trials[0]["score"] -= sign * 0.4
+    for trial in trials[1:]:
+        trial["score"] = 0.5 + sign * (trial["score"] - 0.5)
+    said = " ".join(shown(trials, axes, better=better, width=120)[-1].split())
+    assert f"{glyph}{'≤' if better == 'higher' else '≥'} 0." in said
+
+
+def test_bars_alone_are_explained_as_bars(sweep_of):
+    axes = {"C": [1, 2, 3]}
+    for styled in (False, True):
+        assert "bars: 0.500 … 0.502" in "\n".join(shown(sweep_of(axes), axes, styled=styled))
+
+
+@pytest.mark.parametrize("axes", [{"C": range(1, 1001)}, {"C": [1, 2], "layer": range(1000)}])
+def test_of_many_values_some_are_shown_and_it_says_so(sweep_of, axes):
+    trials = sweep_of(axes)
+    for trial in trials:
+        trial["chosen"] = trial["score"] == 0.5 + 777 / 1000
+    lines = shown(trials, axes)
+    assert len(lines) < 50
+    assert any("1.28*" in line for line in lines)
+    assert any("of 1,000 values" in line for line in lines)
