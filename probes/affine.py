@@ -46,10 +46,13 @@ def score(
 
 
 def rank(logits: Float[Array, "n c"], labels: Int[Array, " n"]) -> Int[Array, " n"]:
-    """How many classes come before the true one; of equal logits the lower class comes first, as in argmax."""
+    """How many classes come before the true one; of equal logits the lower class comes first, as in argmax.
+
+    Where the true logit is NaN, as after a fit that diverged, it comes behind all.
+    """
     true = jnp.take_along_axis(logits, labels[:, None], 1, mode="clip")
-    earlier = jnp.arange(logits.shape[1]) < labels[:, None]
-    return ((logits > true) | ((logits == true) & earlier)).sum(1)
+    later = jnp.arange(logits.shape[1]) >= labels[:, None]
+    return logits.shape[1] - ((logits < true) | ((logits == true) & later)).sum(1)
 
 
 def cross_entropy(logits: Float[Array, "n c"], labels: Int[Array, " n"]) -> Float[Array, " n"]:

@@ -22,3 +22,9 @@ def test_scores_count_only_what_the_mask_lets_through():
 def test_a_sure_answer_has_no_loss_and_a_wrong_one_a_finite_one():
     losses = affine.cross_entropy(jnp.array([[1000.0, 0.0]] * 2), jnp.array([0, 1]))
     assert losses.tolist() == [0, 1000]
+
+
+def test_a_fit_that_diverged_wins_no_sweep():
+    labels = jnp.array([0, 1, 2, 0])
+    assert affine.score(jnp.full((4, 3), jnp.nan), labels)["top1"] == 0
+    assert affine.rank(jnp.array([[jnp.nan, 1.0, 2.0]]), labels[:1])[0] == 3
