@@ -123,7 +123,9 @@ def test_controls_and_seeds_are_in_the_record(photos):
 
 def test_more_neighbours_than_rows_are_refused_before_anything_is_extracted(run, photos, monkeypatch):
     monkeypatch.setattr("extract.loop.extract", lambda *a, **k: pytest.fail("extracted"))
-    with pytest.raises(UsageError, match=r"k is 37, but there are 36 training images to vote; give smaller ones"):
+    with pytest.raises(
+        UsageError, match=r"k is 37, but there are 36 training images to vote; give smaller ones"
+    ):
         run(photos, probe="knn", k=37)
     with pytest.raises(UsageError, match="k is 31, but there are 30 training images to vote, those held out"):
         run(photos, probe="knn", k=(5, 31))
