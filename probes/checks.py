@@ -93,6 +93,18 @@ def check_mask(mask: Any, samples: int) -> np.ndarray:
     return array
 
 
+def check_training(
+    features: Any, labels: Any, mask: Any, num_classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that a probe can be fitted to, their labels (0 where masked) and the mask."""
+    features = check_features(features)
+    mask = check_mask(mask, len(features))
+    check_together(features, labels)
+    labels = np.where(mask, np.asarray(labels), 0)
+    check_trainable(labels[mask], num_classes)
+    return features, labels, mask
+
+
 def check_positive(values: Any, name: str) -> np.ndarray:
     """Finite numbers greater than 0, at least one."""
     array = np.asarray(values, np.float64)

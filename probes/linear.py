@@ -96,10 +96,7 @@ def groups(
     the rows as they came. A call of it lasts about a second at most on a CPU; `progress` is told the share done
     after each. How a grid is cut into groups and calls changes its numbers by no more than rounding.
     """
-    features, mask = checks.check_features(features), checks.check_mask(mask, len(features))
-    checks.check_together(features, labels)
-    labels = np.where(mask, np.asarray(labels), 0)
-    checks.check_trainable(labels[mask], num_classes)
+    features, labels, mask = checks.check_training(features, labels, mask, num_classes)
     if epochs < 1:
         raise InputError(f"epochs is {epochs}; training needs at least 1")
     values, size = np.stack(stacking.stacked(hparams)), shapes.bucket(len(features))

@@ -8,7 +8,7 @@ p * (1 - p) at the start. Böhning (Ann. Inst. Stat. Math. 1992) bounds h by 1/2
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -83,25 +83,10 @@ def path(
     features: Num[np.ndarray | Array, "n d"],
     labels: Int[np.ndarray | Array, " _n"],
     l2s: Sequence[float | int] | Num[np.ndarray | Array, " s"],
-    *,
-    num_classes: int,
-    mask: Bool[np.ndarray | Array, " _n"] | None = None,
-    max_steps: int = 2000,
-    tol: float = 3e-6,
-    saturated: float = 0.0,
+    **options: Any,
 ) -> Fit:
-    """Solve all `l2s`, in any order: what `groups` yields, together and in their order."""
-    found = groups(
-        features,
-        labels,
-        l2s,
-        num_classes=num_classes,
-        mask=mask,
-        max_steps=max_steps,
-        tol=tol,
-        saturated=saturated,
-    )
-    indices, fits = zip(*found, strict=True)
+    """All `l2s` of `groups`, which has the same options, in their order."""
+    indices, fits = zip(*groups(features, labels, l2s, **options), strict=True)
     order = np.argsort(np.concatenate(indices))
     return Fit(*(jnp.asarray(np.concatenate(leaf)[order]) for leaf in zip(*fits, strict=True)))
 
@@ -128,11 +113,8 @@ def groups(
     rows: weaker settings get its last solution, with 0 `steps`. (glmnet ends its paths by the same rule, at
     0.001: Friedman, Hastie & Tibshirani, J. Stat. Softw. 2010.)
     """
-    features, l2s = checks.check_features(features), checks.check_positive(l2s, "l2s")
-    mask = checks.check_mask(mask, len(features))
-    checks.check_together(features, labels)
-    labels = np.where(mask, np.asarray(labels), 0)
-    checks.check_trainable(labels[mask], num_classes)
+    features, labels, mask = checks.check_training(features, labels, mask, num_classes)
+    l2s = checks.check_positive(l2s, "l2s")
 
     size = shapes.bucket(len(features))
     rows = (shapes.pad(array, size) for array in (features, labels, mask))

@@ -13,9 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from probes.errors import InputError
-from probes.resampling import checked_level, swapped
-from probes.resampling import interval as interval
-from probes.resampling import resampled as resampled
+from probes.resampling import checked_level, interval, resampled, swapped
 
 FEW = 10  # resamples past 0: with fewer, a share of them says little
 

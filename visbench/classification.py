@@ -24,7 +24,7 @@ from visbench.data import RunData
 from visbench.errors import UsageError
 from visbench.options import Options
 from visbench.outcome import Outcome, Rows
-from visbench.searching import Arm, Found, Search
+from visbench.searching import Arm, Found, Search, count_settings
 from visbench.settings import settings_of
 from visbench.trials import Trials
 from visbench.voters import enough_voters
@@ -86,13 +86,9 @@ class Classification:
         return self.arms[0].what.solver
 
     @property
-    def _settings_count(self) -> int:
-        return sum(len(arm.grid) for arm in self.arms)
-
-    @property
     def fits(self) -> int:
         """How many fits it makes to choose, the backbone having every tap; 0 where there is nothing to choose."""
-        settings = sum(len(arm.grid) for arm in self.arms)
+        settings = count_settings(self.arms)
         folds = parse_selection(self.options.select, has_val=True).folds or 1
         draws = self.options.draws if self.options.shots is not None else 1
         return settings * folds * draws * len(self.seeds) if settings > 1 else 0
@@ -114,7 +110,7 @@ class Classification:
             "hyperparameters": {},
             "selection": {},
         }
-        if self._settings_count == 1:
+        if count_settings(self.arms) == 1:
             return plan | {"hyperparameters": self._solver.complete(self.arms[0].grid.settings()[0], size)}
         selection, grid = self._selection(run), arming.grid_of(self.arms)
         *others, last = [name for name, values in grid.items() if len(values) > 1]
@@ -136,34 +132,30 @@ class Classification:
         first = rows_of(arms[0].what.tap)
         check_trainable(first["train"], first.get("val"))
         selection = self._selection(run)
-        folds = self._folds(selection, first, searching=self._settings_count > 1)
+        folds = self._folds(selection, first, searching=count_settings(self.arms) > 1)
         found: Found | None = None
         arm, chosen = arms[0], 0
-        if sum(len(arm.grid) for arm in arms) > 1:
+        if count_settings(arms) > 1:
             found = self._search(arms, folds, rows_of, num_classes, trials)
             arm, chosen = found.table.arm, found.table.best
         rows = rows_of(arm.what.tap)
-        fitted = self._fitted(rows, folds, selection)
+        joined, fitted = rows["train"].join(rows.get("val")), self._fitted(rows, folds, selection)
         probes = [
-            self._probe(arm, seed, run).fit_setting(
-                rows["train"].join(rows.get("val")).take(chosen_rows), arm.grid, chosen, num_classes
-            )
+            self._probe(arm, seed, run).fit_setting(joined.take(chosen_rows), arm.grid, chosen, num_classes)
             for chosen_rows in fitted
             for seed in self.seeds
         ]
         outcome = self._outcome(probes, rows, run)
         outcome.tap = arm.what.tap
         outcome.hyperparameters = {**arm.place, **probes[0].hyperparameters}
-        outcome.selection = self.plan(run)[
-            "selection"
-        ]  # as asked, though one setting alone may be left of it
+        # as asked, though one setting alone may be left of it
+        outcome.selection = self.plan(run)["selection"]
         if found is not None:
             outcome.trials = found.rows()
             outcome.selection["outcome"] = summary(found, held_rows(folds), trials.file)
         outcome.warnings = advice.warnings(probes, found) + advice.near_copies(outcome, rows, run)
         if self.options.shots is not None:
-            drawn = rows["train"].join(rows.get("val")).labels[fitted[0]]
-            outcome.warnings += advice.few_to_draw(drawn, self.options.shots)
+            outcome.warnings += advice.few_to_draw(joined.labels[fitted[0]], self.options.shots)
         return outcome
 
     def _search(
@@ -177,7 +169,7 @@ class Classification:
 
         replicates = [(fold, seed) for fold in range(len(folds)) for seed in self.seeds]
         measure = HeldOut(joined, folds, num_classes)
-        fits = sum(len(arm.grid) for arm in arms) * len(replicates)
+        fits = count_settings(arms) * len(replicates)
         with trials.progress(fits) as advance:
             return Search(measure, replicates, trials.journal, advance).run(arms, widen=self.widen)
 

@@ -23,7 +23,8 @@ def score(fits: Sequence[np.ndarray], labels: np.ndarray, *, votes: bool = False
     it would be there by its place in the alphabet.
     """
     found = [_rows(logits, labels, votes) for logits in fits]
-    values = [metric.value(metric.tally(logits, labels, num_classes=logits.shape[1])) for logits in fits]
+    tallies = [metric.tally(logits, labels, num_classes=logits.shape[1]) for logits in fits]
+    values = [metric.value(each) for each in tallies]
     hits = {name: np.stack([rows[name] for rows in found]) for name in PROPORTIONS if name in found[0]}
     means = {name: float(np.mean(rows)) for name, rows in hits.items()}
     means |= {name: float(np.mean([each[name] for each in values])) for name in AVERAGES}
@@ -32,9 +33,10 @@ def score(fits: Sequence[np.ndarray], labels: np.ndarray, *, votes: bool = False
         outcome.intervals = {
             name: list(statistics.wilson(int(rows.sum()), rows.size)) for name, rows in hits.items()
         }
-        confusion = metric.tally(fits[0], labels, num_classes=fits[0].shape[1]).confusion
         for name, average in AVERAGES.items():
-            outcome.intervals[name] = list(statistics.bootstrap_confusion(confusion, average, seed=seed))
+            outcome.intervals[name] = list(
+                statistics.bootstrap_confusion(tallies[0].confusion, average, seed=seed)
+            )
     else:
         outcome.intervals = {
             name: list(crossed.bootstrap_mean(rows, seed=seed)) for name, rows in hits.items()

@@ -33,6 +33,11 @@ class Arm:
     chained: bool = False  # its groups start from one another, so a part of them is not taken up again
 
 
+def count_settings(arms: Sequence[Arm]) -> int:
+    """Of all arms together."""
+    return sum(len(arm.grid) for arm in arms)
+
+
 @dataclass(frozen=True)
 class Table:
     """The scores of an arm: (settings, replicates), NaN where a fit diverged."""

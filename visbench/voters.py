@@ -12,7 +12,7 @@ from visbench.data import RunData
 from visbench.errors import UsageError
 from visbench.grid import Grid
 from visbench.options import Options
-from visbench.searching import Arm
+from visbench.searching import Arm, count_settings
 from visbench.selection import holdout
 
 
@@ -21,7 +21,7 @@ def enough_voters(arms: list[Arm], run: RunData, options: Options, *, given: boo
     ks = [k for arm in arms for k in arm.grid.axes.get("k", ())]
     if not ks:
         return arms
-    bank, aside = _bank(run, options, choosing=sum(len(arm.grid) for arm in arms) > 1)
+    bank, aside = _bank(run, options, choosing=count_settings(arms) > 1)
     if max(ks) <= bank:
         return arms
     voters = f"{counted(bank, 'training image')} to vote{aside}"
