@@ -17,6 +17,7 @@ from visbench.grid import ALIASES, make_axis
 from visbench.journal import Journal, journal_path
 from visbench.options import Options, make_options
 from visbench.pipeline import Result, Session
+from visbench.record import Record
 
 DRAWS = 5  # of few shots
 Names = str | Sequence[Any] | Any
@@ -154,17 +155,18 @@ def with_trials(result: Result, stored: str | Path | None) -> Result:
     return replace(result, trials=Journal(journal_path(stored, result.record)).trials(chosen))
 
 
+def label(record: Record) -> str:
+    """A backbone and the control that it is here; one that is a control by nature needs no second word."""
+    told = record.control not in (None, record.backbone)
+    return f"{record.backbone} ({record.control})" if told else record.backbone
+
+
 def trials_of(result: Result) -> Iterator[dict[str, Any]]:
     """The rows of one result, with what tells it from the others."""
     record = result.record
-    label = (
-        f"{record.backbone} ({record.control})"
-        if record.control not in (None, record.backbone)
-        else record.backbone
-    )
     shots = record.task_params.get("shots")
     for row in result.trials:
-        yield {"backbone": label, "probe": record.probe, **({"shots": shots} if shots else {}), **row}
+        yield {"backbone": label(record), "probe": record.probe, **({"shots": shots} if shots else {}), **row}
 
 
 def axes_of(results: Sequence[Result]) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from visbench.cli.common import store_option
+from visbench.cli.common import json_option, store_option
 from visbench.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -167,6 +167,14 @@ record_options = apply(
         show_default=True,
         help="standard is ours; visbench reproduces the older tool's tables.",
     ),
+)
+
+running_options = apply(
+    data_options,
+    extraction_options,
+    record_options,
+    click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
+    json_option,
 )
 
 _SETTINGS = {

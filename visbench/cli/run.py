@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from visbench.cli import options as shared
-from visbench.cli.common import Command, Group, json_option
+from visbench.cli.common import Command, Group
 from visbench.tasks import TASKS, Task
 
 _SUMMARY = "Extract what is missing, then probe: {}"
@@ -31,11 +31,7 @@ def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
         shared.backbone_options,
         shared.pooling_options,
         *mine,
-        shared.data_options,
-        shared.extraction_options,
-        shared.record_options,
-        click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
-        json_option,
+        shared.running_options,
     )
     def command(**given: Any) -> None:
         from visbench.cli.running import run_task  # brings in numpy and more

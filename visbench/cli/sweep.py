@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from visbench.cli import options as shared
-from visbench.cli.common import Command, Group, json_option
+from visbench.cli.common import Command, Group
 from visbench.cli.run import probe_option
 from visbench.tasks import TASKS, Task
 
@@ -41,11 +41,7 @@ def task_command(task: Task) -> click.Command:
         shared.split_options,
         shared.train_options,
         shared.fitted_options,
-        shared.data_options,
-        shared.extraction_options,
-        shared.record_options,
-        click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
-        json_option,
+        shared.running_options,
     )
     def command(**given: Any) -> None:
         from visbench.cli.sweeping import sweep_task  # brings in numpy and more

@@ -11,7 +11,7 @@ from visbench.cli.running import boards_of, foretell, options_of, told
 from visbench.errors import UsageError
 from visbench.grid import parse_axis
 from visbench.pipeline import Result
-from visbench.sweeping import DRAWS, axes_of, open_session, sweep_options, trials_of, with_trials
+from visbench.sweeping import DRAWS, Sweep, label, open_session, sweep_options, with_trials
 
 
 def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **given: Any) -> None:
@@ -42,18 +42,14 @@ def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **g
             console.result(result.record.to_json())
         else:
             _say_chosen(result)
-    trials, axes = [row for result in results for row in trials_of(result)], axes_of(results)
+    swept = Sweep(tuple(results))
     if not as_json:
-        _show(results, trials, axes, options.results)
-    if plot is not None and not trials:
+        _show(swept, options.results)
+    if plot is not None and not swept.trials:
         console.warn(f"nothing was chosen among, so {plot} is not drawn")
     elif plot is not None:
-        from visbench.figures.sweep import draw
-
-        record = results[0].record
-        title = f"{record.dataset} · {record.task}"
-        draw(trials, axes, plot, metric=str(record.headline), better=record.better, title=title)
-        console.note(f"{counted(len(trials), 'setting')} drawn to {plot}")
+        swept.plot(plot)
+        console.note(f"{counted(len(swept.trials), 'setting')} drawn to {plot}")
     told(session, results)
 
 
@@ -61,9 +57,8 @@ def _say_chosen(result: Result) -> None:
     record, outcome = result.record, result.record.selection.get("outcome", {})
     score, ends = record.metrics[str(record.headline)], record.intervals.get(str(record.headline))
     interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-    control = f" ({record.control})" if record.control not in (None, record.backbone) else ""
     shots = f", {counted(record.task_params['shots'], 'shot')}" if "shots" in record.task_params else ""
-    said = f"{record.backbone}{control}, {record.probe}{shots}"
+    said = f"{label(record)}, {record.probe}{shots}"
     if outcome:
         chosen = ", ".join(f"{name} {_short(value)}" for name, value in outcome["chosen"].items())
         how = record.selection["how"].rpartition(" chosen on ")[2]
@@ -71,13 +66,12 @@ def _say_chosen(result: Result) -> None:
     console.note(f"{said} → {record.split} {record.headline} {score:.3f}{interval}")
 
 
-def _show(
-    results: list[Result], trials: list[dict[str, Any]], axes: dict[str, list[Any]], stored: Any
-) -> None:
+def _show(swept: Sweep, stored: Any) -> None:
+    trials, axes = swept.trials, swept.axes
     if any(len(values) > 1 for values in axes.values()) and trials:
         from visbench.figures.terminal import text
 
-        record, width = results[0].record, console.width() or 100
+        record, width = swept.results[0].record, console.width() or 100
         picture = text(
             trials,
             axes,
@@ -87,7 +81,9 @@ def _show(
             styled=console.styled_out(),
         )
         console.result(f"{picture}\n")
-    console.result(boards_of(results, stored=stored, width=console.width(), styled=console.styled_out()))
+    console.result(
+        boards_of(list(swept.results), stored=stored, width=console.width(), styled=console.styled_out())
+    )
 
 
 def _short(value: Any) -> str:
