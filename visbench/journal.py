@@ -71,15 +71,7 @@ class Journal:
             del place["replicate"]
             found.setdefault(digest(place), (place, []))[1].append(score)
         best = digest(chosen)
-        return [
-            {
-                **place,
-                "score": float(np.mean(scores)),
-                "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else None,
-                "chosen": key == best,
-            }
-            for key, (place, scores) in found.items()
-        ]
+        return [trial_row(place, scores, chosen=key == best) for key, (place, scores) in found.items()]
 
     def _know(self, where: Setting, rows: Sequence[Any]) -> None:
         for setting, score in rows:
@@ -95,6 +87,12 @@ class Journal:
                 self._know(group["where"], group["scores"])
             except (ValueError, KeyError, TypeError):
                 continue  # the line a killed process was writing: its settings are tried again
+
+
+def trial_row(place: Setting, scores: Sequence[float] | np.ndarray, *, chosen: bool) -> dict[str, Any]:
+    """A setting as a sweep tells it: where it stands, its mean score and the spread over replicates."""
+    spread = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+    return {**place, "score": float(np.mean(scores)), "std": spread, "chosen": chosen}
 
 
 def journal_path(results: str | Path, record: Record) -> Path:

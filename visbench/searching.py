@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from visbench.grid import Grid, Setting
-from visbench.journal import Journal
+from visbench.journal import Journal, trial_row
 
 WIDENINGS = 3  # how often a grid may grow before its edge is accepted
 
@@ -151,18 +151,12 @@ class Found:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row a setting: its place, its values, `score`, `std` over replicates, and whether it was `chosen`."""
-        best = self.index
+        best = self.index, self.table.best
         return [
-            {
-                **table.arm.place,
-                **setting,
-                "score": float(mean),
-                "std": float(row.std(ddof=1)) if len(row) > 1 else None,
-                "chosen": (number, place) == (best, self.table.best),
-            }
+            trial_row({**table.arm.place, **setting}, scores, chosen=(number, place) == best)
             for number, table in enumerate(self.tables)
-            for place, (setting, mean, row) in enumerate(
-                zip(table.arm.grid.settings(), table.means, table.scores, strict=True)
+            for place, (setting, scores) in enumerate(
+                zip(table.arm.grid.settings(), table.scores, strict=True)
             )
         ]
 
