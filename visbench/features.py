@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from visbench import console
 from visbench.errors import UsageError
 from visbench.options import Options
 from visbench.sources import Source
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass
