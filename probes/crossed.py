@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
 from probes.resampling import interval, resampled
+from probes.statistics import wilson
 
 Interval = tuple[float, float]
 
@@ -22,8 +23,11 @@ def bootstrap_mean(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """The interval of the mean of all scores."""
-    scores = np.asarray(scores, np.float64)
+    """The interval of the mean of all scores; of hits that are all alike, Wilson's of one fit."""
+    scores = np.asarray(scores)
+    if scores.dtype == bool and scores.all() == scores.any():  # no resample differs, which is no certainty
+        return wilson(int(scores[0].sum()), scores.shape[1], level)
+    scores = scores.astype(np.float64)
     scores = scores[:, np.lexsort(scores)]  # samples in an order of their own, whatever that of the rows
     fits = _fits(scores, resamples, seed)
     values, done = [], 0

@@ -102,7 +102,7 @@ def find_all(
     """The sources of `backbones` and their controls, notes said; refused where one has none of the taps.
 
     Of several taps, which a sweep asks of all backbones alike, those that a backbone lacks are left out and
-    named, unless `every` one is wanted.
+    named, unless `every` one is wanted; one that no backbone has is a slip, and refused.
     """
     pairs = [(each, _heeded(each, backbones, options)) for each in backbones]
     sources = [source for each, heeded in pairs for source in _with_controls(each, heeded, memo)]
@@ -110,8 +110,12 @@ def find_all(
         sources.append(find("pixels", _for_controls(options), memo))
     for source in sources:
         source.taps = _available(source, taps, every)
-        for note in source.spec.notes if not source.shuffled else ():
-            console.warn(f"{source.asked}: {note}")
+    asked = [source for source in sources if source.control is None] or sources
+    for tap in taps:
+        if not any(tap in source.taps for source in asked):
+            tap_names.resolve(tap, asked[0].spec)  # refuses it, and says what there is
+    for source in sources:
+        _tell(source, taps)
     return sources
 
 
@@ -150,6 +154,16 @@ def _with_controls(backbone: Any, options: Options, memo: Memo) -> list[Source]:
     return found
 
 
+def _tell(source: Source, taps: Sequence[str]) -> None:
+    """What is left out, and what the backbone itself has to say; once, not again for its shuffled labels."""
+    if source.shuffled:
+        return
+    if lacking := [tap for tap in taps if tap not in source.taps]:
+        console.warn(f"{source.asked} has no {', '.join(lacking)}: left out")
+    for note in source.spec.notes:
+        console.warn(f"{source.asked}: {note}")
+
+
 def _available(source: Source, taps: Sequence[str], every: bool) -> tuple[str, ...]:
     lacking: dict[str, InputError] = {}
     for tap in taps:
@@ -159,8 +173,6 @@ def _available(source: Source, taps: Sequence[str], every: bool) -> tuple[str, .
             lacking[tap] = error
     if len(lacking) == len(taps) or (every and lacking):
         raise next(iter(lacking.values()))
-    if lacking and not source.shuffled:
-        console.note(f"{source.asked} has no {', '.join(lacking)}: left out")
     return tuple(tap for tap in taps if tap not in lacking)
 
 

@@ -66,3 +66,9 @@ def test_the_order_of_rows_changes_nothing(seed):
     assert crossed.bootstrap_mean(hits, resamples=50) == pytest.approx(
         crossed.bootstrap_mean(hits[:, order], resamples=50)
     )
+
+
+@pytest.mark.parametrize("hit", [True, False])
+def test_all_or_no_hits_are_not_certain(hit):
+    hits = np.full((5, 30), hit)
+    assert crossed.bootstrap_mean(hits) == pytest.approx(statistics.wilson(30 * hit, 30))

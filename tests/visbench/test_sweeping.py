@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import visbench
+from extract.errors import InputError
 from visbench import advice, results
 from visbench.classifier import ClassificationProbe
 from visbench.errors import UsageError
@@ -241,11 +242,16 @@ def test_the_axes_hold_what_widening_added(sweep, photos):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_a_backbone_lacks_is_no_reason_to_compute_again(sweep, photos, tmp_path, count):
-    grid = {"layer": [0, 7], "C": [1.0, 10.0][:count]}
-    first = sweep(photos, grid=grid, results=tmp_path / "a.jsonl")
-    again = sweep(photos, grid=grid, results=tmp_path / "a.jsonl", resume=True)
-    assert [result.resumed for result in (*first.results, *again.results)] == [False, True]
+def test_what_a_backbone_lacks_is_no_reason_to_compute_again(photos, tiny, tmp_path, count):
+    asked = [tiny, "pixels"], "classification", photos  # pixels have one layer
+    how = {"grid": {"layer": [0, 1], "C": [1.0, 10.0][:count]}, "results": tmp_path / "a.jsonl"}
+    first, again = visbench.sweep(*asked, **how), visbench.sweep(*asked, **how, resume=True)
+    assert [result.resumed for result in (*first.results, *again.results)] == [False] * 2 + [True] * 2
+
+
+def test_a_layer_that_no_backbone_has_is_a_slip(photos, tiny):
+    with pytest.raises(InputError, match="no layer 2; its 2 layers are 0 … 1"):
+        visbench.sweep([tiny, "pixels"], "classification", photos, grid={"layer": [0, 1, 2]})
 
 
 @pytest.mark.parametrize("count", [3, 300])
