@@ -27,7 +27,7 @@ from visbench.outcome import Outcome, Rows
 from visbench.searching import Arm, Found, Search, count_settings
 from visbench.settings import settings_of
 from visbench.trials import Trials
-from visbench.voters import enough_voters
+from visbench.voters import enough_shots, enough_voters
 
 RowsOf = Callable[[str], Mapping[str, Rows]]  # tap → the rows of each role
 
@@ -102,6 +102,8 @@ class Classification:
         task_params = {"refit": self.refit, **shared}
         if self.options.shots is not None:
             task_params |= {"shots": self.options.shots, "draws": self.options.draws}
+            if fewer := enough_shots(run, self.options, choosing=count_settings(self.arms) > 1):
+                task_params["fewer"] = fewer
         plan: dict[str, Any] = {
             "probe": self.name,
             "training": arming.agreed([each.training() or {} for each in solvers]) or None,

@@ -173,7 +173,13 @@ def report_duplicates(run: RunData) -> None:
     """Warn of pictures that stand in two roles; not of a split that was knowingly given two."""
     names = {role: images.names for role, images in run.sets.items()}
     apart = {names[role]: role for role in reversed(names)}.values()
-    found = duplicates.between({role: run.ids[role] for role in names if role in apart}, names)
+    said = {role: run.sets[role].split or role for role in names if role in apart}  # as the data call them
+    if len(set(said.values())) < len(said):  # two datasets, whose splits have one name
+        said = {role: role for role in said}
+    found = duplicates.between(
+        {split: run.ids[role] for role, split in said.items()},
+        {split: names[role] for role, split in said.items()},
+    )
     if found:
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         console.warn(

@@ -53,6 +53,7 @@ class Options:
     grid: Mapping[str, tuple[Any, ...]] | None = None  # of a sweep: axis → values
     shots: int | None = None  # training images a class
     draws: int = 1  # of those
+    allow_fewer: bool = False  # where a class has not so many
     controls: tuple[str, ...] = ()
 
     # records

@@ -1,4 +1,4 @@
-"""How many neighbours can vote: no more than the rows that train, which few shots and a holdout make fewer."""
+"""Whether there are rows enough: for neighbours to vote, for shots to be drawn; a holdout makes them fewer."""
 
 from __future__ import annotations
 
@@ -33,17 +33,42 @@ def enough_voters(arms: list[Arm], run: RunData, options: Options, *, given: boo
     return shrunk
 
 
+def enough_shots(run: RunData, options: Options, *, choosing: bool) -> dict[str, int]:
+    """How many images may train of the classes that have fewer than the shots asked for; refused unless allowed."""
+    if options.shots is None:
+        return {}
+    labels, aside = _may_train(run, options, choosing=choosing)
+    counts = np.bincount(labels, minlength=len(run.classes)).tolist()
+    fewer = {
+        name: count for name, count in zip(run.classes, counts, strict=True) if 0 < count < options.shots
+    }
+    if fewer and not options.allow_fewer:
+        name, count = min(fewer.items(), key=lambda item: item[1])
+        others = counted(len(fewer) - 1, "other class", "other classes")
+        more = f" ({others} too few too)" if len(fewer) > 1 else ""
+        raise UsageError(
+            f'class "{name}" has {counted(count, "image")} that may train{aside}{more}, fewer '
+            f"than {options.shots} shots; ask for fewer, or draw all there are with --allow-fewer"
+        )
+    return fewer
+
+
 def _bank(run: RunData, options: Options, *, choosing: bool) -> tuple[int, str]:
     """Rows that vote, and what was left aside."""
-    labels, aside = run.sets["train"].known_labels, ""
+    labels, aside = _may_train(run, options, choosing=choosing)
+    if options.shots is not None:
+        drawn = np.minimum(np.bincount(labels), options.shots).sum()
+        return int(drawn), f" with {counted(options.shots, 'shot')}"
+    return len(labels), aside
+
+
+def _may_train(run: RunData, options: Options, *, choosing: bool) -> tuple[np.ndarray, str]:
+    """Labels of the rows that fit while settings are chosen, and what was left aside."""
+    labels = run.sets["train"].known_labels
     if choosing and (options.select == "holdout" or "val" not in run.sets):
         held = holdout(run.ids["train"], labels)
-        labels, aside = labels[~held], ", those held out to choose k left aside"
-    if options.shots is not None:
-        return int(
-            np.minimum(np.bincount(labels), options.shots).sum()
-        ), f" with {counted(options.shots, 'shot')}"
-    return len(labels), aside
+        return labels[~held], ", those held out to choose left aside"
+    return labels, ""
 
 
 def _within(arm: Arm, bank: int) -> Arm:

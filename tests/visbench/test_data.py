@@ -258,3 +258,10 @@ def test_what_the_data_are_is_in_the_fingerprint(run, photos, change):
 def test_a_dataset_is_called_by_what_is_scored(run, photos):
     (photos / "test").rename(photos / "mine")
     assert run(photos / "mine", train_dataset=photos / "train", C=1.0).record.dataset == "mine"
+
+
+def test_copies_are_named_by_the_splits_of_the_data(run, photos, capsys):
+    (photos / "test").rename(photos / "val")
+    shutil.copy(photos / "train" / "cat" / "000.png", photos / "val" / "cat" / "copy.png")
+    run(photos, C=1.0)
+    assert "= val: " in capsys.readouterr().err

@@ -274,8 +274,14 @@ def test_images_that_choose_are_counted_once_however_many_draws_fit(sweep, photo
 
 
 def test_more_shots_than_a_class_has_are_said(sweep, photos):
-    few, many = sweep(photos, shots=[2, 100], draws=2, grid={"C": [1.0]}).results
+    with pytest.raises(
+        UsageError, match=r'class "cat" has 12 images that may train \(2 other classes too few too\), fewer'
+    ):
+        sweep(photos, shots=[2, 100], grid={"C": [1.0]})
+    few, many = sweep(photos, shots=[2, 100], draws=2, grid={"C": [1.0]}, allow_fewer=True).results
     assert not few.warnings
+    assert "fewer" not in few.record.task_params
+    assert many.record.task_params["fewer"] == {"cat": 12, "dog": 12, "owl": 12}
     assert many.warnings == ("3 of 3 classes have fewer than 100 images that may train: all of theirs do",)
 
 

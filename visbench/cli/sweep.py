@@ -35,6 +35,9 @@ def task_command(task: Task) -> click.Command:
         click.option(
             "--draws", type=click.IntRange(1), help="Draws of those that are averaged.  [default: 5]"
         ),
+        click.option(
+            "--allow-fewer", is_flag=True, help="Draw all there are of a class that has fewer shots."
+        ),
         shared.search_options,
         shared.backbone_options,
         shared.pooling_options,
