@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import platformdirs
 
-from extract.datasets.base import Sources
+from extract.datasets.sources import Sources
 from extract.errors import UnreadableImageError
 from extract.ids import ID_BYTES, as_bytes
 from extract.images import Source, content_bytes

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from extract.datasets import adapters, folder, memory, shards, table
-from extract.datasets.base import SPLITS, ImageSet, Lazy, Sources, Splits, check_scorable, one_set, split_name
+from extract.datasets.base import SPLITS, ImageSet, Splits, check_scorable, one_set, split_name
 from extract.datasets.labels import class_order, renumbered, unite
+from extract.datasets.sources import Lazy, Sources
 from extract.errors import InputError
 
 __all__ = [

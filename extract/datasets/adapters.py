@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from extract.datasets.base import ImageSet, Lazy, Sources, Splits, one_set
+from extract.datasets.base import ImageSet, Splits, one_set
 from extract.datasets.labels import encode, encode_indices
 from extract.datasets.memory import as_source
 from extract.datasets.places import image_folders
+from extract.datasets.sources import Lazy, Sources
 from extract.errors import InputError, UnreadableImageError
 from extract.images import Source
 

@@ -9,44 +9,22 @@ its name, and `check_scorable` can refuse it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from extract.datasets.sources import Lazy, Sources
+from extract.datasets.targets import Targets
 from extract.errors import InputError
-from extract.images import Source
 from extract.wording import counted
 
 SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """What a split may be called (in any case), and what we call it."""
 
 UNLABELLED = -1
-
-
-class Sources(Protocol):
-    """A list of images, or anything that knows its length and gives one at a time."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, position: int, /) -> Source: ...
-
-
-@dataclass(frozen=True)
-class Lazy:
-    """Images made one at a time, when they are asked for; `get` may be called from several threads."""
-
-    size: int
-    get: Callable[[int], Source]
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, position: int, /) -> Source:
-        if not -self.size <= position < self.size:
-            raise IndexError(position)
-        return self.get(position % self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +37,7 @@ class ImageSet:
     names: tuple[str, ...]  # what errors and records call each image: its path below `root`, or "image 17"
     labels: np.ndarray | None = None
     classes: tuple[str, ...] = ()
+    targets: Targets | None = None  # what each should say, where that is a map
     folders: tuple[Path, ...] = ()  # that hold the images: nothing of ours may come to lie in them
     params: Mapping[str, Any] = field(default_factory=dict)  # what was done to get here, for the record
 
@@ -74,6 +53,11 @@ class ImageSet:
             )
         if len(set(self.classes)) != len(self.classes):
             raise InputError(f"{self.name} has two classes called {_repeated(self.classes)!r}")
+        if self.targets is not None and len(self.targets) != size:
+            raise InputError(
+                f"{self.name} has {counted(size, 'image')} and {counted(len(self.targets), 'map')}; "
+                "there must be one an image"
+            )
         if self.labels is not None:
             _check_labels(self.labels, self.classes, self.name)
 
@@ -116,6 +100,7 @@ class ImageSet:
             sources=Lazy(len(rows), lambda position: self.sources[rows[position]]),
             names=tuple(self.names[i] for i in rows),
             labels=None if self.labels is None else self.labels[rows],
+            targets=None if self.targets is None else self.targets.subset(rows),
             params={**self.params, **params},
         )
 

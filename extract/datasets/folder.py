@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from extract.datasets.base import SPLITS, ImageSet, Lazy, Splits
+from extract.datasets.base import SPLITS, ImageSet, Splits
 from extract.datasets.labels import class_order
+from extract.datasets.sources import Lazy
 from extract.errors import InputError
 from extract.wording import counted
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from extract.datasets.base import ImageSet, Lazy, Sources, Splits, one_set
+from extract.datasets.base import ImageSet, Splits, one_set
 from extract.datasets.labels import encode
 from extract.datasets.places import image_folders
+from extract.datasets.sources import Lazy, Sources
 from extract.errors import InputError
 from extract.images import Source
 

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from extract.datasets.base import ImageSet, Lazy, Splits, one_set
+from extract.datasets.base import ImageSet, Splits, one_set
 from extract.datasets.folder import IMAGE_EXTENSIONS
 from extract.datasets.labels import encode
+from extract.datasets.sources import Lazy
 from extract.errors import InputError
 from extract.wording import counted
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from extract.datasets.base import UNLABELLED, ImageSet, Lazy, Sources, Splits, split_name
+from extract.datasets.base import UNLABELLED, ImageSet, Splits, split_name
 from extract.datasets.labels import encode, encode_many, word
 from extract.datasets.places import image_folders
+from extract.datasets.sources import Lazy, Sources
 from extract.errors import InputError, MissingExtraError
 from extract.wording import counted
 
