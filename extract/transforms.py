@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from PIL import Image
 
+from extract import geometry
 from extract.digests import code_token
 from extract.errors import InputError
 from extract.images import DECODER, WHITE
@@ -28,7 +29,6 @@ Colour = tuple[int, int, int]
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
 IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
-LONGEST = 16  # sides: of a longer strip only the middle is resized, so that memory stays bounded
 
 
 class ImageTransform(Protocol):
@@ -79,16 +79,15 @@ class Transform:
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
         """(height, width) before the crop, of an image of that size."""
-        short = round(self.size / self.crop_pct)
-        scale = short / min(height, width)
-        return max(short, round(height * scale)), max(short, round(width * scale))
+        return geometry.resized(height, width, round(self.size / self.crop_pct))
 
     def place(self, pixels: np.ndarray) -> torch.Tensor:
         """(h, w, 3) uint8 to (3, size, size) uint8; the crop's offsets round down."""
         import torch
         from torchvision.transforms.v2 import functional as F  # noqa: N812
 
-        writable = np.require(_middle(pixels), requirements=("C", "W"))  # torch warns of others
+        shown = pixels[geometry.middle(*pixels.shape[:2])]
+        writable = np.require(shown, requirements=("C", "W"))  # torch warns of others
         image: torch.Tensor = torch.from_numpy(writable).permute(2, 0, 1)
         height, width = self.resized(*image.shape[1:])
         mode = F.InterpolationMode(self.interpolation)
@@ -184,13 +183,6 @@ def grey_picture(side: int = 256) -> np.ndarray:
 def noise_picture(seed: int, side: int = 256) -> np.ndarray:
     """A picture in which no two places look alike."""
     return np.random.default_rng(seed).integers(0, 256, (side, side, 3), np.uint8)
-
-
-def _middle(pixels: np.ndarray) -> np.ndarray:
-    """`pixels`, or the middle of a strip longer than `LONGEST` times its short side."""
-    limit = LONGEST * min(pixels.shape[:2])
-    top, left = (max(0, side - limit) // 2 for side in pixels.shape[:2])
-    return pixels[top : top + limit, left : left + limit]
 
 
 def _checked(placed: Any) -> torch.Tensor:

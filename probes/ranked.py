@@ -67,7 +67,7 @@ class _Ranking:
 
 
 def _incidence(thresholds: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Any:
-    from scipy.sparse import csr_array  # type: ignore[import-untyped]  # it has no types; slow to import
+    from scipy.sparse import csr_array  # it has no types; slow to import
 
     return csr_array((np.ones(len(rows)), (thresholds, rows)), shape=shape)
 

@@ -38,9 +38,20 @@ def lattice(out: int, stride: int) -> np.ndarray:
 
 
 def upsample(
-    maps: Float[Array, "*b h w c"], size: tuple[int, int], *, stride: int = 1
+    maps: Float[np.ndarray | Array, "*b h w c"], size: tuple[int, int], *, stride: int = 1
 ) -> Float[Array, "*b c H W"]:
     """Maps at `size`, or of it the pixels of a lattice; channels come first, which is how pixels are fast."""
     high, wide = maps.shape[-3:-1]
     tall = jnp.einsum("...ijc,Wj->...ciW", maps, jnp.asarray(weights(size[1], wide, stride)))
     return jnp.einsum("...ciW,Hi->...cHW", tall, jnp.asarray(weights(size[0], high, stride)))
+
+
+@lru_cache(maxsize=64)
+def average(into: int, out: int) -> Float[np.ndarray, "i o"]:
+    """What each of `into` cells takes of each of `out` pixels: the mean of those that lie in it, by area."""
+    edges = np.arange(into + 1) * out / into
+    pixels = np.arange(out)
+    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    table: np.ndarray = (np.clip(overlap, 0, None) * into / out).astype(np.float32)
+    table.setflags(write=False)
+    return table

@@ -21,7 +21,7 @@ class Scaling(NamedTuple):
     scale: Float[Array, " d"]
 
 
-def raised(features: Num[Array, "n d"]) -> Float[Array, "n d"]:
+def raised(features: Num[Array, "*n d"]) -> Float[Array, "*n d"]:
     """Features in the precision in which probes compute: float32, or float64 where it came."""
     return features.astype(jnp.promote_types(features.dtype, jnp.float32))
 
@@ -57,7 +57,7 @@ def fit(
 
 
 @jax.jit
-def apply(scaling: Scaling, features: Num[Array, "n d"]) -> Float[Array, "n d"]:
+def apply(scaling: Scaling, features: Num[Array, "*n d"]) -> Float[Array, "*n d"]:
     """`features` in units of the training rows' standard deviation."""
     return (raised(features) - scaling.mean) / scaling.scale
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,15 @@ def warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str
             f"the solver stopped after {convergence['steps']} steps at gradient norm "
             f"{convergence['grad_norm']:.2g} without converging; the score may be too low"
         )
-    if found is not None:
-        at = ", ".join(f"{key} {value}" for key, value in found.table.arm.place.items())
-        way_out = "give it a wider --grid" if found.widened else "--widen tries beyond"
-        said += [
-            f"{name} {found.chosen[name]:.3g}{at and f' at {at}'} is at the edge of its grid: {way_out}"
-            for name in found.table.edges
-        ]
-    return said
+    return said + (edges(found) if found is not None else [])
+
+
+def edges(found: Found, of: Collection[str] | None = None) -> list[str]:
+    """A choice at the edge of its grid; `of` are the axes to look at, all by default."""
+    at = ", ".join(f"{key} {value}" for key, value in found.table.arm.place.items())
+    way_out = "give it a wider --grid" if found.widened else "--widen tries beyond"
+    return [
+        f"{name} {found.chosen[name]:.3g}{at and f' at {at}'} is at the edge of its grid: {way_out}"
+        for name in found.table.edges
+        if of is None or name in of
+    ]

@@ -7,7 +7,8 @@ from typing import Any
 from extract.backbones import Backbone, load
 from visbench.errors import UsageError
 from visbench.options import SETTINGS, make_options
-from visbench.tasks import TASKS, Task, get_task, probe_name
+from visbench.task import Task
+from visbench.tasks import TASKS, get_task, probe_name
 
 
 def get_backbone(

@@ -102,6 +102,10 @@ def _rows(board: Board, beside: Sequence[_Measure], decimals: int) -> list[list[
     return rows
 
 
+# What is of the same kind as a column, and would crowd a board.
+_IN_RECORDS, _BASELINES = ("_pooled", "_per_image", "_aligned"), ("constant_", "row_")
+
+
 def _measures(board: Board) -> list[_Measure]:
     """The further columns: metrics beside the headline, then context, as far as any row has a number."""
     records = [entry.record for entry in board.entries]
@@ -113,7 +117,10 @@ def _measures(board: Board) -> list[_Measure]:
         for field in ("metrics", "context")
         for record in records
         for name, value in getattr(record, field).items()
-        if _is_number(value) and (field, name) not in said and not (field == "context" and _is_count(value))
+        if _is_number(value)
+        and (field, name) not in said
+        and not (name.endswith(_IN_RECORDS) or name.startswith(_BASELINES))
+        if not (field == "context" and _is_count(value))
     )
     return list(every)
 

@@ -56,14 +56,16 @@ def parse_selection(text: str | None, *, has_val: bool) -> Selection:
     return Selection("cv", int(found[1]))
 
 
-def make_folds(selection: Selection, train: Rows, val: Rows | None, *, seed: int = 0) -> list[Fold]:
+def make_folds(
+    selection: Selection, train: Rows, val: Rows | None, *, seed: int = 0, fraction: float = HOLDOUT
+) -> list[Fold]:
     """The folds, as indices into `train` and, behind its rows, `val`."""
     rows = train.join(val)
     if selection.kind == "val":
         assert val is not None
         return [Fold(np.arange(len(train)), np.arange(len(train), len(rows)))]
     if selection.kind == "holdout":
-        held = holdout(rows.ids, rows.labels)
+        held = holdout(rows.ids, rows.labels, fraction)
         if not held.any():
             raise UsageError(
                 "no class has two different training images, so none can be held out to choose settings; "
@@ -91,6 +93,6 @@ def draw_shots(rows: Rows, among: np.ndarray, shots: int, draws: int, *, seed: i
     return [np.sort(order[mask]) for mask in drawn]
 
 
-def fraction_of(selection: Selection) -> float | None:
+def fraction_of(selection: Selection, fraction: float = HOLDOUT) -> float | None:
     """The share held out, where it is one."""
-    return HOLDOUT if selection.kind == "holdout" else None
+    return fraction if selection.kind == "holdout" else None

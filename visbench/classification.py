@@ -49,7 +49,7 @@ class Classification:
         if options.grid is not None:
             axes = arming.with_usual_grid(probe, settings, axes)
         self.settings, self.axes = settings, axes
-        self.arms = arming.make_arms(probe, settings, axes, pooling=options.pooling, layer=options.layer)
+        self.arms = arming.make_arms(probe, settings, axes, pooling=options.pooling, layer=options.one_layer)
         self.refit = options.refit and not classic and options.shots is None
         self.widen = options.widen and probe != "knn"
         self.seeds = [options.seed + number for number in range(options.seeds if self._solver.random else 1)]

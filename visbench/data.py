@@ -19,12 +19,13 @@ from extract.memo import Memo
 from extract.store import Store
 from extract.wording import counted
 from visbench import console
+from visbench.dense.identifying import identified
 from visbench.errors import UsageError
 from visbench.opening import identify, named_apart, open_splits, refuse_unreadable, with_training
 from visbench.options import Options
 from visbench.record import digest
 from visbench.selection import HOLDOUT, divide, holdout
-from visbench.tasks import Task
+from visbench.task import Task
 
 ROLES = ("train", "val", "test")
 
@@ -44,14 +45,14 @@ class RunData:
     @property
     def classes(self) -> tuple[str, ...]:
         """Class names by label."""
-        return self.sets["test"].classes
+        images = self.sets["test"]
+        return images.classes if images.targets is None else images.targets.classes
 
     @property
     def fingerprint(self) -> str:
         """A digest of the content of every role and of the name of each image's class, in whatever order."""
         rows = {
-            role: [_hashed(self.ids[role]), _hashed(images.known_labels)]
-            for role, images in self.sets.items()
+            role: [_hashed(self.ids[role]), _hashed(_truth(images))] for role, images in self.sets.items()
         }
         return digest([rows, list(self.classes)])
 
@@ -85,12 +86,12 @@ class RunData:
 
     def check(self) -> None:
         """Refuse a scored set that cannot be scored, or whose classes do not all train."""
-        check_scorable(self.sets.get("train"), self.sets["test"])
+        _check_scorable(self.sets)
 
     def draw(self, images: ImageSet, ids: np.ndarray) -> None:
         """Divide a labelled set without splits: a fifth of each class is scored, the rest trains."""
         self.whole = images, ids
-        scored = holdout(ids, images.known_labels)
+        scored = holdout(ids, _strata(images))
         for role, mask in (("train", ~scored), ("test", scored)):
             self.sets[role], self.ids[role] = images.subset(np.flatnonzero(mask)), ids[mask]
         if not scored.any():
@@ -120,12 +121,13 @@ class Divided(NamedTuple):
 
 def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: Store) -> Divided:
     """Open `data`, and decide by names and labels alone what trains, selects and is scored."""
-    opened = open_splits(data, options, store, name=options.dataset_name)
+    opener = task.opener()
+    opened = open_splits(data, options, store, name=options.dataset_name, opener=opener)
     name = opened.name
     if train_data is not None:
         if not task.fitted:
             raise UsageError(f"{task.name} learns nothing, so a training set would not be used; leave it out")
-        opened = with_training(opened, open_splits(train_data, options, store))
+        opened = with_training(opened, open_splits(train_data, options, store, opener=opener))
     for images in opened.values():
         _refuse_multilabel(images, task)
     division = divide(
@@ -138,7 +140,7 @@ def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: 
     )
     roles = (("train", division.train), ("val", division.val), ("test", division.test))
     sets = named_apart({role: images for role, images in roles if images is not None})
-    check_scorable(sets.get("train"), sets["test"])
+    _check_scorable(sets)
     return Divided(name, sets, dict(division.how), sets["test"].params)
 
 
@@ -148,6 +150,8 @@ def gather(task: Task, divided: Divided, options: Options, *, memo: Memo) -> Run
     unreadable: dict[str, str] = {}
     for role, images in sets.items():
         found, bad = identify(images, memo, options)
+        if images.targets is not None:
+            images = identified(images, found, memo)
         sets[role], ids[role] = by_content(images, found)
         unreadable |= bad
     refuse_unreadable(unreadable, options)
@@ -163,9 +167,13 @@ def gather(task: Task, divided: Divided, options: Options, *, memo: Memo) -> Run
 
 def by_content(images: ImageSet, ids: np.ndarray) -> tuple[ImageSet, np.ndarray]:
     """Rows by their digests, and classes by name: a number cannot depend on the names of files, or on order."""
-    images = renumbered(images, class_order(images.classes))
     rows = keys(ids)
-    order = np.lexsort((rows,) if images.labels is None else (images.known_labels, rows))
+    if images.targets is not None:
+        assert images.targets.ids is not None
+        order = np.lexsort((keys(images.targets.ids), rows))
+    else:
+        images = renumbered(images, class_order(images.classes))
+        order = np.lexsort((rows,) if images.labels is None else (images.known_labels, rows))
     return images.subset(order), ids[order]
 
 
@@ -190,14 +198,34 @@ def report_duplicates(run: RunData) -> None:
 def _draw_test(run: RunData) -> None:
     """Divide a set without splits: a fifth of each class is scored, the rest trains."""
     images, ids = run.sets.pop("test"), run.ids.pop("test")
-    check_scorable(None, images)
+    _check_scorable({"test": images})
     run.draw(images, ids)
     run.splits = {"split": "test (drawn)", "train_split": "train (drawn)", "val_split": None}
     run.params = {**run.params, "drawn_test": HOLDOUT}
+    part = "a fifth" if images.targets is not None else "a fifth of each class"
     console.note(
-        f"{images.name} has no splits: a fifth of each class, drawn by content, is scored "
+        f"{images.name} has no splits: {part}, drawn by content, is scored "
         f"({len(run.sets['test']):,} of {counted(len(images), 'image')})"
     )
+
+
+def _check_scorable(sets: Mapping[str, ImageSet]) -> None:
+    """Refuse labels that cannot be scored; maps are looked at when they are read."""
+    if sets["test"].targets is None:
+        check_scorable(sets.get("train"), sets["test"])
+
+
+def _strata(images: ImageSet) -> np.ndarray:
+    """(n,) what a part that is drawn is to have its share of: classes, where images have one."""
+    return np.zeros(len(images), int) if images.targets is not None else images.known_labels
+
+
+def _truth(images: ImageSet) -> np.ndarray:
+    """What each image should say, in a form that can be hashed."""
+    if images.targets is None:
+        return images.known_labels
+    assert images.targets.ids is not None
+    return images.targets.ids
 
 
 def _hashed(rows: np.ndarray) -> str:

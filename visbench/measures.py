@@ -8,7 +8,7 @@ from typing import Any
 
 from visbench.errors import UsageError
 from visbench.options import Options
-from visbench.tasks import Task
+from visbench.task import Task
 
 
 def make_measures(

@@ -5,7 +5,7 @@ Names and labels come first; image files are read only for their ids, and none i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,19 @@ from visbench import console
 from visbench.errors import UsageError
 from visbench.options import Options
 
+Opener = Callable[[Any, Options, str | None], Splits]
 
-def open_splits(data: Any, options: Options, store: Store, *, name: str | None = None) -> Splits:
+
+def labelled(data: Any, options: Options, name: str | None = None) -> Splits:
+    """Images, with labels where they have some."""
+    return open_dataset(data, name=name, **options.reading)
+
+
+def open_splits(
+    data: Any, options: Options, store: Store, *, name: str | None = None, opener: Opener = labelled
+) -> Splits:
     """The splits of `data`; refused where `store` or the results would come to lie among its images."""
-    opened = open_dataset(data, name=name, **options.reading)
+    opened = opener(data, options, name)
     for images in opened.values():
         for folder in images.folders:
             store.refuse_inside(folder)

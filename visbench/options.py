@@ -19,7 +19,7 @@ class Options:
 
     # features
     pooling: str = "default"
-    layer: int = -1
+    layer: int | tuple[int, ...] = -1  # of a dense task also several
     image_size: int | str = 224
     checkpoint: str | None = None
     backbone_options: Mapping[str, Any] = field(default_factory=dict)  # projection, norm, precision, …
@@ -40,6 +40,7 @@ class Options:
     allow_same: bool = False
     limit: int | None = None  # images a class
     reading: Mapping[str, Any] = field(default_factory=dict)  # of `open_dataset`: a table's columns, …
+    maps: Mapping[str, Any] = field(default_factory=dict)  # where target maps lie and what their numbers mean
 
     # probe
     protocol: Protocol = "standard"
@@ -84,7 +85,15 @@ class Options:
     @property
     def tap(self) -> str:
         """The tap asked for, such as `default@-1`; by default just `default`."""
-        return self.pooling if self.layer == -1 else f"{self.pooling}@{self.layer}"
+        return self.pooling if self.one_layer == -1 else f"{self.pooling}@{self.one_layer}"
+
+    @property
+    def one_layer(self) -> int:
+        """The layer of a task that reads one."""
+        if isinstance(self.layer, int):
+            return self.layer
+        listed = ", ".join(map(str, self.layer))
+        raise UsageError(f"layers {listed} are several, and this task reads one; `visbench sweep` tries each")
 
 
 SETTINGS = (
@@ -99,6 +108,9 @@ SETTINGS = (
     "optimizer",
     "schedule",
     "topk",
+    "hidden_dim",
+    "loss_stride",
+    "cls_token",
 )
 _ALIASES = {"lr": "learning_rate", "layers": "layer", "cache": "store"}
 _BACKBONE = (
@@ -118,7 +130,29 @@ _BACKBONE = (
 _READING = ("image_column", "label_column", "split_column", "allow_empty_classes")
 
 
-_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING}
+_MAPS = (
+    "image_dir",
+    "target_dir",
+    "stems",
+    "train_stems",
+    "num_classes",
+    "ignore_index",
+    "label_offset",
+    "target_hole",
+    "foreground",
+    "foreground_above",
+    "target_scale",
+    "max_depth",
+    "n_bins",
+    "normal_source",
+    "normal_colours",
+    "normal_order",
+    "normal_flip",
+    "uncertainty",
+    "domain",
+    "voc",
+)
+_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING, "maps": _MAPS}
 
 
 def make_options(**given: Any) -> Options:

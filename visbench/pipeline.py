@@ -6,15 +6,13 @@ A sweep is a run over a grid: the same session, the same search, more settings.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from extract.datasets import ImageSet
-from extract.ids import keys
 from extract.memo import Memo
 from extract.plan import Plan
 from extract.store import Store
@@ -25,12 +23,13 @@ from visbench.features import Spent
 from visbench.journal import Journal, journal_path
 from visbench.measures import make_measures
 from visbench.options import Options, make_options
-from visbench.outcome import Outcome, Rows
+from visbench.outcome import Outcome
 from visbench.planning import finished, planned
 from visbench.record import Record, run_key
 from visbench.runtime import prepare_jax
 from visbench.sources import Source
-from visbench.tasks import Task, get_task, probe_name
+from visbench.task import Task
+from visbench.tasks import get_task, probe_name
 from visbench.trials import Trials
 
 
@@ -80,6 +79,7 @@ class Session:
         self.sources = sources.find_all(backbones, self.taps, options, self.memo)
         self.data: RunData = data.gather(self.task, divided, options, memo=self.memo)
         data.report_duplicates(self.data)
+        self.reading = self.task.reader()(self)
 
     @property
     def taps(self) -> list[str]:
@@ -110,9 +110,10 @@ class Session:
         todo = [measure for key, measure in found.items() if key not in known]
         if not todo:
             return
+        self.reading.prepare(source)
         plan, spent = self._extracted(source)
         for measure in todo:
-            rows = self._reader(source, plan)
+            rows = self.reading(source, plan)
             began, before = time.monotonic(), self._planned(source, measure)
             outcome: Outcome = measure(rows, self.data, self._trials(source, before))
             record = finished(
@@ -162,22 +163,6 @@ class Session:
             console.note(f"features  {source.asked}  all {len(ids):,} images cached")
         return plan, spent
 
-    def _reader(self, source: Source, plan: Plan) -> Callable[[str], dict[str, Rows]]:
-        """The rows of every role under a tap, aligned with labels; read when asked for."""
-
-        @lru_cache(maxsize=2)  # a search goes from tap to tap
-        def read(tap: str) -> dict[str, Rows]:
-            rows = {}
-            for role, images in self.data.sets.items():
-                ids = self.data.ids[role]
-                labels = images.known_labels
-                if source.shuffled and (role != "test" or not self.task.fitted):
-                    labels = _shuffled(labels, ids, self.options.seed)
-                rows[role] = Rows(features.read(plan, tap, ids, self.store), labels, ids)
-            return rows
-
-        return read
-
     def _trials(self, source: Source, record: Record) -> Trials:
         path = None
         if self.options.results is not None and self.options.grid is not None:
@@ -224,11 +209,3 @@ def run(
         )
     (result,) = Session(task, dataset, settings, [backbone], [probe], train_dataset=train_dataset).run()
     return result
-
-
-def _shuffled(labels: np.ndarray, ids: np.ndarray, seed: int) -> np.ndarray:
-    """The labels in a random order that depends on the images and the seed alone; copies may get several."""
-    order = np.argsort(keys(ids), kind="stable")
-    shuffled = np.empty_like(labels)
-    shuffled[order] = np.random.default_rng(seed).permutation(labels[order])
-    return shuffled

@@ -13,7 +13,7 @@ from visbench.options import Options
 from visbench.outcome import Outcome
 from visbench.record import Record
 from visbench.sources import Source, describe
-from visbench.tasks import Task
+from visbench.task import Task
 
 _VERSIONS = ("visbench", "torch", "torchvision", "timm", "open-clip-torch", "jax", "numpy", "tensorstore")
 _FOUND = ("metrics", "intervals", "n", "context", "hyperparameters", "selection", "convergence")
@@ -39,7 +39,7 @@ def planned(task: Task, options: Options, source: Source, run: RunData, measure:
         image_size=source.image_size,
         taps=taps,
         pooling_requested=",".join(dict.fromkeys(tap_names.parse(tap).kind for tap in taps)),
-        feature_mode="pooled",
+        feature_mode="dense" if any(not tap_names.parse(tap).pooled for tap in taps) else "pooled",
         feature_dtype=options.dtype,
         seed=options.seed,
         headline=task.headline,

@@ -44,6 +44,12 @@ class Table:
 
     arm: Arm
     scores: np.ndarray
+    lower: bool = False  # whether less is better
+
+    @property
+    def gains(self) -> np.ndarray:
+        """(settings,) the means, turned so that more is better."""
+        return -self.means if self.lower else self.means
 
     @property
     def means(self) -> np.ndarray:
@@ -53,12 +59,12 @@ class Table:
     @property
     def best(self) -> int:
         """The index of the best setting."""
-        return self.arm.grid.best(self.means.tolist())
+        return self.arm.grid.best(self.gains.tolist())
 
     @property
     def edges(self) -> list[str]:
         """The axes at whose end the best setting stands."""
-        return self.arm.grid.edges(self.best, self.means.tolist())
+        return self.arm.grid.edges(self.best, self.gains.tolist())
 
 
 @dataclass
@@ -69,17 +75,18 @@ class Search(Generic[Key]):
     replicates: Sequence[Key]
     journal: Journal = field(default_factory=Journal)
     advance: Callable[[int], None] = lambda count: None
+    lower: bool = False  # whether less is better
 
     def run(self, arms: Sequence[Arm], *, widen: bool = False) -> Found:
         """All arms, then their wider grids where the best setting of all stands at an edge."""
-        found = Found([Table(arm, self._scores(arm)) for arm in arms], widen)
+        found = Found([Table(arm, self._scores(arm), self.lower) for arm in arms], widen)
         for _ in range(WIDENINGS if widen else 0):
             table = found.table
-            more = table.arm.grid.beyond(table.best, table.means.tolist())
+            more = table.arm.grid.beyond(table.best, table.gains.tolist())
             if more is None:
                 break
             wider = self._widened(table, more)
-            better = np.nanmax(wider.means) > np.nanmax(table.means)
+            better = np.nanmax(wider.gains) > np.nanmax(table.gains)
             found.tables[found.index] = wider
             if not better:  # a plateau has no edge worth walking to
                 break
@@ -94,7 +101,7 @@ class Search(Generic[Key]):
         }
         known |= {_frozen(setting): row for setting, row in zip(more.settings(), added, strict=True)}
         scores = np.stack([known[_frozen(setting)] for setting in joined.settings()])
-        return Table(replace(arm, grid=joined), scores)
+        return Table(replace(arm, grid=joined), scores, self.lower)
 
     def _scores(self, arm: Arm) -> np.ndarray:
         settings = arm.grid.settings()
@@ -131,7 +138,7 @@ class Found:
     @property
     def index(self) -> int:
         """The arm with the best setting; of several the first."""
-        tops = [table.means[table.best] for table in self.tables]
+        tops = [table.gains[table.best] for table in self.tables]
         return int(np.argmax(np.nan_to_num(tops, nan=-np.inf)))
 
     @property

@@ -6,41 +6,14 @@ Names are import paths, so that reading the table imports nothing.  Levels follo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from visbench.dense.table import DENSE
 from visbench.errors import UsageError, did_you_mean
+from visbench.task import Task
 
 if TYPE_CHECKING:
     from visbench.options import Options
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a task reads, what it fits and how it is scored."""
-
-    name: str
-    level: str
-    summary: str  # one line, for `visbench list` and --help
-    reads: str  # the kind of dataset
-    layout: str  # how the data lies on disk, drawn for --help
-    measure: str  # import path of the class that turns features into an outcome
-    probes: Mapping[str, str]  # name → what it is; the first is the default, none where nothing is learnt
-    headline: str
-    metrics: Mapping[str, str]  # name → "higher" or "lower" is better
-    fitted: bool = True  # False: nothing is learnt, so a training set would not be used
-
-    @property
-    def default_probe(self) -> str | None:
-        """The probe that runs when none is named."""
-        return next(iter(self.probes), None)
-
-    def measurement(self) -> Any:
-        """The class that `measure` names; brings in JAX."""
-        module, _, name = self.measure.partition(":")
-        return getattr(import_module(module), name)
 
 
 _LABELLED_IMAGES = """\
@@ -103,6 +76,7 @@ TASKS: dict[str, Task] = {
             metrics=dict.fromkeys(("map", "recall@1", "recall@5", "recall@10"), "higher"),
             fitted=False,
         ),
+        *DENSE,
     )
 }
 

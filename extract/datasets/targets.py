@@ -38,6 +38,7 @@ class Targets:
     reader: MapReader
     classes: tuple[str, ...] = ()  # of label maps, where their names are known
     params: Mapping[str, Any] = field(default_factory=dict)  # how they were found, for the record
+    ids: np.ndarray | None = None  # (n, 16) uint8 row ids, once they are known
 
     def __len__(self) -> int:
         return len(self.names)
@@ -45,6 +46,15 @@ class Targets:
     def read(self, position: int) -> np.ndarray:
         """The map of an image."""
         return self.reader.read(tuple(each[position] for each in self.sources), self.names[position])
+
+    def oriented(self, position: int, *, max_pixels: int) -> tuple[np.ndarray, int]:
+        """The map of an image, and the EXIF orientation that its file states."""
+        sources, reader = tuple(each[position] for each in self.sources), self.reader
+        if not hasattr(reader, "oriented"):
+            return reader.read(sources, self.names[position]), 1
+        limited: Any = replace(reader, max_pixels=max_pixels)  # type: ignore[type-var]
+        found: tuple[np.ndarray, int] = limited.oriented(sources, self.names[position])
+        return found
 
     def subset(self, rows: Iterable[int]) -> Targets:
         """Those of the images at `rows`, in that order."""
@@ -57,4 +67,5 @@ class Targets:
             self,
             names=tuple(self.names[row] for row in chosen),
             sources=tuple(take(each) for each in self.sources),
+            ids=None if self.ids is None else self.ids[chosen],
         )

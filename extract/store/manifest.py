@@ -18,6 +18,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "float16": np.dtype(np.float16),
     "bfloat16": ts.bfloat16.numpy_dtype,
     "float32": np.dtype(np.float32),
+    "uint8": np.dtype(np.uint8),  # label maps
 }
 FORMAT = 1
 
@@ -122,7 +123,7 @@ def _zarr(shape: tuple[int, ...], dtype: str, compress: bool) -> dict[str, Any]:
         "node_type": "array",
         "shape": [rows, *row_shape],
         "data_type": dtype,
-        "fill_value": "NaN",
+        "fill_value": 0 if dtype == "uint8" else "NaN",
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk * chunks, *row_shape]}},
         "chunk_key_encoding": {"name": "default"},
         "codecs": [{"name": "sharding_indexed", "configuration": sharding}],

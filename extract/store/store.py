@@ -71,7 +71,7 @@ class Store:
         """A context manager whose `add(ids, rows)` stores rows of this shape, at most `max_seconds` late."""
         name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
         if name not in DTYPES:
-            raise InputError(f"features are stored as {', '.join(DTYPES)}, not as {name}")
+            raise InputError(f"rows are stored as {', '.join(DTYPES)}, not as {name}")
         _check_digest(identity.digest)
         self._describe(identity)
         return PartWriter(

@@ -1,6 +1,6 @@
 """Stored rows in the order they were asked for, lazily or whole.  Axes: n rows, then a row's own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -63,6 +63,21 @@ class View:
             self.__dict__.pop("array", None)
             return self._read(rows)
 
+    def start(self, rows: np.ndarray) -> Callable[[], np.ndarray]:
+        """Begin to read these rows, and go on; what is returned waits for them. Duplicates are read twice."""
+        out = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        begun = list(begin(self._parts, self._part[rows], self._row[rows], out))
+
+        def finish() -> np.ndarray:
+            try:
+                for each in begun:
+                    each()
+            except GoneError:
+                return self.read(rows)
+            return out
+
+        return finish
+
     def _read(self, rows: slice | np.ndarray | None) -> np.ndarray:
         chosen = slice(None) if rows is None else rows
         return gather(self._parts, self._part[chosen], self._row[chosen], self.shape[1:], self.dtype)
@@ -86,17 +101,25 @@ def gather(
 ) -> np.ndarray:
     """(n, …) row `row[i]` of part `part[i]` for each i; several parts at the same time, and each only once."""
     out = np.empty((len(part), *row_shape), dtype)
-    order = part.argsort(kind="stable")
-    bounds = part[order].searchsorted(range(len(parts) + 1))
     under_way: list[Callable[[], None]] = []
-    for one, (start, stop) in zip(parts, pairwise(bounds), strict=True):
-        if stop > start:
-            under_way.append(_start(one, row[order[start:stop]], out, order[start:stop]))
+    for started in begin(parts, part, row, out):
+        under_way.append(started)
         if len(under_way) == IN_FLIGHT:
             under_way.pop(0)()
     for finish in under_way:
         finish()
     return out
+
+
+def begin(
+    parts: list[Part], part: np.ndarray, row: np.ndarray, out: np.ndarray
+) -> Iterator[Callable[[], None]]:
+    """Begin to read the same rows into `out`, part after part as this is asked; each waits for its own."""
+    order = part.argsort(kind="stable")
+    bounds = part[order].searchsorted(range(len(parts) + 1))
+    for one, (start, stop) in zip(parts, pairwise(bounds), strict=True):
+        if stop > start:
+            yield _start(one, row[order[start:stop]], out, order[start:stop])
 
 
 def _start(part: Part, rows: np.ndarray, out: np.ndarray, to: np.ndarray) -> Callable[[], None]:

@@ -301,7 +301,12 @@ def test_list():
         " task    level  headline  probes  summary",
         " naming  high   top1      ridge   Names.",
     ]
-    assert run("list", "heads").stdout == " none in this version\n"
+    assert [line.split()[0] for line in run("list", "heads").stdout.splitlines()[1:]] == [
+        "linear",
+        "conv_block",
+        "fpn",
+        "dpt",
+    ]
 
 
 @pytest.mark.usefixtures("tables")

@@ -39,19 +39,29 @@ def tasks() -> Listed:
 
 
 def probes() -> Listed:
-    """Each task's probes, its default first."""
+    """Each task's probes, its default first; those of tasks with maps are the heads."""
     from visbench.tasks import TASKS
 
     return [
         {"probe": name, "task": task.name, "summary": summary}
         for task in TASKS.values()
+        if not task.dense
         for name, summary in task.probes.items()
     ]
 
 
 def heads() -> Listed:
-    """What reads a map from a grid of features; no task of this version trains one."""
-    return []
+    """What reads a map from grids of features; each row its name, how many layers it reads, and what it is."""
+    from probes.heads.table import HEADS
+
+    return [
+        {"head": row.name, "layers": _span(*row.layers), "source": row.source, "summary": row.summary}
+        for row in HEADS.values()
+    ]
+
+
+def _span(fewest: int, most: int | None) -> str:
+    return str(fewest) if fewest == most else f"{fewest}–{most}" if most else f"{fewest} or more"
 
 
 TOPICS = {"backbones": backbones, "probes": probes, "heads": heads, "tasks": tasks}
@@ -73,8 +83,7 @@ def list_(topic: str | None, as_json: bool) -> None:
         return
     parts = []
     for name, rows in found.items():
-        lines = _table(rows) if rows else " none in this version"
-        parts.append(lines if topic else f"{name}\n{lines}")
+        parts.append(_table(rows) if topic else f"{name}\n{_table(rows)}")
     console.result("\n\n".join(parts))
     if "backbones" in found:
         console.note("Others by name: timm:MODEL, open_clip:ARCH/PRETRAINED, torchvision:MODEL.")

@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from visbench.cli import dense
 from visbench.cli import options as shared
 from visbench.cli.common import Command, Group
-from visbench.tasks import TASKS, Task
+from visbench.task import Task
+from visbench.tasks import TASKS
 
 _SUMMARY = "Extract what is missing, then probe: {}"
 
@@ -16,7 +18,10 @@ _SUMMARY = "Extract what is missing, then probe: {}"
 def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
     """The sub-command of one task; `probe_only` never extracts."""
     mine = [shared.split_options]
-    if task.fitted:
+    if task.dense:
+        mine += [dense.head_options(task), dense.map_options(task), shared.train_options]
+        mine += [dense.training_options, shared.search_options]
+    elif task.fitted:
         mine.append(shared.train_options)
         mine.append(probe_option(task))
         mine.append(shared.fitted_options)
@@ -29,7 +34,7 @@ def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
     @shared.apply(
         shared.data_argument,
         shared.backbone_options,
-        shared.pooling_options,
+        *([] if task.dense else [shared.pooling_options]),
         *mine,
         shared.running_options,
     )

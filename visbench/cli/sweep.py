@@ -6,16 +6,27 @@ from typing import Any
 
 import click
 
+from visbench.cli import dense
 from visbench.cli import options as shared
 from visbench.cli.common import Command, Group
 from visbench.cli.run import probe_option
-from visbench.tasks import TASKS, Task
+from visbench.task import Task
+from visbench.tasks import TASKS
 
 _GRID = """\
 An axis is NAME=VALUE,VALUE,… or NAME=LOW:HIGH:log8 (lin8), and may be any setting of the probe (lr, weight_decay,
 C, l2, k, temperature, standardize=on,off, epochs …), tap=cls,mean and layer=2,5,8,11. Layers and taps read stored
 features; the settings of a probe are tried side by side in one compiled program. Settings are chosen on the val
 split, or on held-out training images (--select), and only the best is scored."""
+
+
+_SHOTS = shared.apply(
+    click.option(
+        "--shots", type=shared.Numbers(int), help="Fit on so many training images a class, as 1,2,4,8."
+    ),
+    click.option("--draws", type=click.IntRange(1), help="Draws of those that are averaged.  [default: 5]"),
+    click.option("--allow-fewer", is_flag=True, help="Draw all there are of a class that has fewer shots."),
+)
 
 
 def task_command(task: Task) -> click.Command:
@@ -27,23 +38,15 @@ def task_command(task: Task) -> click.Command:
         click.option(
             "--grid", "axes", multiple=True, metavar="AXIS", help="An axis of the grid; may be repeated."
         ),
-        probe_option(task),
+        *([dense.head_options(task), dense.map_options(task)] if task.dense else [probe_option(task)]),
         click.option("--plot", metavar="FILE", help="Draw all scores to a .png, .svg or .pdf."),
-        click.option(
-            "--shots", type=shared.Numbers(int), help="Fit on so many training images a class, as 1,2,4,8."
-        ),
-        click.option(
-            "--draws", type=click.IntRange(1), help="Draws of those that are averaged.  [default: 5]"
-        ),
-        click.option(
-            "--allow-fewer", is_flag=True, help="Draw all there are of a class that has fewer shots."
-        ),
+        *([] if task.dense else [_SHOTS]),
         shared.search_options,
         shared.backbone_options,
-        shared.pooling_options,
+        *([] if task.dense else [shared.pooling_options]),
         shared.split_options,
         shared.train_options,
-        shared.fitted_options,
+        dense.training_options if task.dense else shared.fitted_options,
         shared.running_options,
     )
     def command(**given: Any) -> None:

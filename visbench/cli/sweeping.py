@@ -18,7 +18,7 @@ def sweep_task(task: str, *, as_json: bool, dry_run: bool, plot: str | None, **g
     """Sweep every backbone with every probe."""
     data = the_data(given.pop("data"), given.pop("data_option"))
     backbones, probes = list(dict.fromkeys(given.pop("backbones"))), given.pop("probes", ()) or (None,)
-    shots, draws = given.pop("shots") or (), given.pop("draws")
+    shots, draws = given.pop("shots", None) or (), given.pop("draws", None)
     if draws is not None and not shots:
         raise UsageError("--draws counts draws of few shots; give --shots too, such as --shots 1,2,4,8")
     grid = dict(parsed := [parse_axis(text) for text in given.pop("axes")])

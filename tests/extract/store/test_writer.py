@@ -66,7 +66,7 @@ def test_wrong_shapes_and_types_are_refused(tmp_path, identity, ids_of, rows_of)
         ]:
             with pytest.raises(InputError, match="the store takes"):
                 writer.add(ids, rows)
-    with pytest.raises(InputError, match="float16, bfloat16, float32, not as int8"):
+    with pytest.raises(InputError, match="float16, bfloat16, float32, uint8, not as int8"):
         Store(tmp_path).writer(identity, (8,), "int8")
     with pytest.raises(RuntimeError, match="closed"):
         writer.add(ids_of([1]), rows_of([1]))

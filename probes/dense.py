@@ -1,0 +1,158 @@
+"""Training a head on feature maps, step by step.  Axes: k batches, b images, h w grid, d dims, s settings, l layers.
+
+Written for one setting; stacked by vmap, the settings share every batch, so that one pass over the data trains all
+of them.  AdamW (Loshchilov & Hutter, ICLR 2019), the learning rate rising linearly over the first 1.5 epochs and then
+falling to 0 along half a cosine, as the dense probes of Probe3D do (El Banani et al., CVPR 2024).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, Key, Num, UInt32
+
+from probes.scaling import Scaling, apply, raised
+
+WARM_UP = 1.5  # epochs
+
+
+class Hparams(NamedTuple):
+    """What a sweep may vary: a number, or an array of them."""
+
+    learning_rate: float | Float[np.ndarray | Array, "*sweep"] = 5e-4
+    weight_decay: float | Float[np.ndarray | Array, "*sweep"] = 1e-4
+
+
+class Program(NamedTuple):
+    """What shapes the computation; hashable, so that each is compiled once."""
+
+    head: Any  # a module of probes.heads
+    task: Any  # of probes.maps
+    stride: int = 1  # of the pixels that the loss looks at
+    side_by_side: bool = (
+        True  # settings under vmap; else one after the other, which suits convolutions on a CPU
+    )
+
+
+class Maps(NamedTuple):
+    """Features of some images at each layer that the head reads, as stored; leading axes are batches."""
+
+    grids: tuple[Num[np.ndarray | Array, "*k b _h _w _d"], ...]
+    cls: tuple[Num[np.ndarray | Array, "*k b _d"], ...] | None = None
+
+
+class State(NamedTuple):
+    """Where a training stands between two steps."""
+
+    params: Any
+    moments: Any
+    loss: Float[Array, "*s"]  # summed over the steps of the epoch so far
+
+
+@partial(jax.jit, static_argnames="program")
+def init(
+    maps: Maps,
+    hparams: Hparams,
+    *,
+    key: Key[Array, ""] | UInt32[Array, 2],
+    program: Program,
+) -> State:
+    """The head's first parameters, the same for every setting of `hparams`; of `maps` only the shapes matter."""
+
+    def one(hparams: Hparams) -> State:
+        params = program.head.init(key, *_read(maps, None))["params"]
+        return State(params, _optimiser(hparams, 0.0).init(params), jnp.zeros(()))
+
+    started: State = jax.vmap(one)(hparams)
+    return started
+
+
+@partial(jax.jit, static_argnames="program", donate_argnames="states")
+def advance(
+    states: State,
+    maps: Maps,
+    target: Num[np.ndarray | Array, "k b S S *c"],
+    hparams: Hparams,
+    scaling: tuple[Scaling, ...] | None,
+    first: int | Int[Array, ""],
+    count: int | Int[Array, ""],
+    steps: tuple[int | Int[Array, ""], int | Int[Array, ""]],
+    *,
+    program: Program,
+) -> State:
+    """The first `count` of k batches, for every setting; `first` is the number of steps taken before.
+
+    `steps` are those of an epoch and those in all.  Images whose target is void everywhere do not exist.
+    """
+
+    def step(number: Array, states: State) -> State:
+        taken = first + number
+        batch = jax.tree.map(
+            lambda each: jax.lax.dynamic_index_in_dim(each, number, keepdims=False), (maps, target)
+        )
+        read, truth = _read(batch[0], scaling), batch[1]
+        share = schedule(taken, *steps)
+
+        def one(state: State, hparams: Hparams) -> State:
+            loss, gradient = jax.value_and_grad(partial(_loss, read, truth, program))(state.params)
+            optimiser = _optimiser(hparams, hparams.learning_rate * share)
+            updates, moments = optimiser.update(gradient, state.moments, state.params)
+            total = jnp.where(taken % steps[0] == 0, 0, state.loss) + loss
+            return State(optax.apply_updates(state.params, updates), moments, total)
+
+        if program.side_by_side or jax.default_backend() != "cpu":
+            stepped: State = jax.vmap(one)(states, hparams)
+            return stepped
+        one_by_one: State = jax.lax.map(lambda pair: one(*pair), (states, hparams))
+        return one_by_one
+
+    done: State = jax.lax.fori_loop(0, count, step, states)
+    return done
+
+
+@partial(jax.jit, static_argnames=("program", "size"))
+def predict(
+    params: Any, maps: Maps, scaling: tuple[Scaling, ...] | None, *, program: Program, size: tuple[int, int]
+) -> Num[Array, "s b H W *c"]:
+    """What each setting says of each image, at any size."""
+    read = _read(maps, scaling)
+
+    def one(params: Any) -> Array:
+        predicted: Array = program.task.predict(program.head.apply({"params": params}, *read), size)
+        return predicted
+
+    predicted: Array = jax.lax.map(one, params)
+    return predicted
+
+
+def schedule(taken: Any, epoch: Any, steps: Any) -> Array:
+    """The share of the learning rate, after `taken` of `steps` steps, so many an epoch."""
+    warm = jnp.minimum(WARM_UP * epoch, steps / 2)
+    fallen = (taken - warm) / jnp.maximum(steps - warm, 1)
+    return jnp.where(taken < warm, taken / warm, (1 + jnp.cos(jnp.pi * fallen)) / 2)
+
+
+def _loss(read: tuple[Any, Any], target: Array, program: Program, params: Any) -> Array:
+    raw = program.head.apply({"params": params}, *read)
+    loss: Array = program.task.loss(program.task.sums(raw, target, program.stride))
+    return loss
+
+
+def _read(
+    maps: Maps, scaling: tuple[Scaling, ...] | None
+) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
+    """Grids and tokens of one batch in the precision of probes, the grids standardised."""
+    grids = tuple(raised(jnp.asarray(grid)) for grid in maps.grids)
+    cls = None if maps.cls is None else tuple(raised(jnp.asarray(tokens)) for tokens in maps.cls)
+    if scaling is not None:
+        grids = tuple(map(apply, scaling, grids))
+    return grids, cls
+
+
+def _optimiser(hparams: Hparams, rate: Any) -> Any:
+    return optax.adamw(rate, weight_decay=hparams.weight_decay)

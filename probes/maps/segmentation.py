@@ -1,0 +1,172 @@
+"""Semantic segmentation: a class a pixel.  Axes: b images, h w grid, c classes, S pixels a side.
+
+Cross-entropy over valid pixels.  Most of the time of such a probe goes into the softmax of c full-resolution maps,
+so they are never held: a strip of rows is upsampled, its loss summed and its gradient taken back to the grid at
+once, while it is in cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt8
+
+from probes import blocks, resizing
+from probes.metrics import segmentation as metric
+from probes.metrics.segmentation import VOID, Tally
+
+
+class Sums(NamedTuple):
+    """What adds up over images: the loss, and the pixels it was taken over."""
+
+    loss: Float[Array, ""]
+    pixels: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Classes 0 … num_classes − 1; 255 is void."""
+
+    num_classes: int
+
+    @property
+    def channels(self) -> int:
+        """Of the head's output: a logit a class."""
+        return self.num_classes
+
+    def sums(
+        self,
+        raw: Float[np.ndarray | Array, "b h w c"],
+        target: UInt8[np.ndarray | Array, "b S S"],
+        stride: int = 1,
+    ) -> Sums:
+        """The cross-entropy of the pixels of a lattice, and how many are valid."""
+        return Sums(*_cross_entropy(jnp.asarray(raw), jnp.asarray(target), stride))
+
+    def loss(self, sums: Sums) -> Float[Array, ""]:
+        """The mean over valid pixels; 0 where there is none."""
+        return sums.loss / jnp.maximum(sums.pixels, 1)
+
+    def predict(
+        self, raw: Float[np.ndarray | Array, "b h w c"], size: tuple[int, int]
+    ) -> UInt8[Array, "b H W"]:
+        """The likeliest class of every pixel."""
+
+        def one(grid: Array) -> Array:
+            return resizing.upsample(grid, size).argmax(0).astype(jnp.uint8)
+
+        found: Array = jax.lax.map(one, raw)
+        return found
+
+    def tally(self, prediction: np.ndarray | Array, target: np.ndarray | Array) -> Tally:
+        """Counts a class of each image."""
+        return metric.tally(np.asarray(prediction), np.asarray(target), num_classes=self.num_classes)
+
+    def scores(self, tally: Tally) -> dict[str, np.ndarray]:
+        """Of each image, over the classes that occur in it."""
+        each = metric.value(tally)
+        return {"miou_per_image": each["miou"], "pixel_acc_per_image": each["pixel_acc"]}
+
+    def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
+        """Of all pixels together."""
+        return metric.value(sums)
+
+    def valid(self, target: UInt8[np.ndarray | Array, "*b S S"]) -> Bool[Array, "*b S S"]:
+        """Where there is a class."""
+        return target != VOID
+
+    def ceiling(
+        self, target: UInt8[np.ndarray | Array, "b S S"], grid: tuple[int, int]
+    ) -> UInt8[Array, "b S S"]:
+        """The class shares of each cell, upsampled: what a grid that knew them would say."""
+        size = (target.shape[1], target.shape[2])
+
+        def one(labels: Array) -> Array:
+            rows, columns = (
+                jnp.asarray(resizing.average(into, out)) for into, out in zip(grid, size, strict=True)
+            )
+            shares = jnp.einsum("Hi,Wj,HWc->ijc", rows.T, columns.T, _one_hot(labels, self.num_classes))
+            return self.predict(shares[None], size)[0]
+
+        found: Array = jax.lax.map(one, target)
+        return found
+
+    def evidence(self, target: UInt8[np.ndarray | Array, "b S S"]) -> Int[Array, "S S c"]:
+        """How often each class stands at each place."""
+
+        def add(row: Array, total: Array) -> Array:
+            return total + _one_hot(jnp.asarray(target)[row], self.num_classes).astype(jnp.int32)
+
+        counts: Array = jax.lax.fori_loop(
+            0, len(target), add, jnp.zeros((*target.shape[1:], self.num_classes), jnp.int32)
+        )
+        return counts
+
+    def guess(self, evidence: Int[Array, "h w c"]) -> UInt8[Array, "h w"]:
+        """The most frequent class."""
+        return evidence.argmax(-1).astype(jnp.uint8)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _cross_entropy(raw: Array, target: Array, stride: int) -> tuple[Array, Array]:
+    loss, pixels, _ = _with_gradient(raw, target, stride)
+    return loss, pixels
+
+
+def _forward(raw: Array, target: Array, stride: int) -> tuple[tuple[Array, Array], Array]:
+    loss, pixels, gradient = _with_gradient(raw, target, stride)
+    return (loss, pixels), gradient
+
+
+def _backward(stride: int, gradient: Array, cotangents: tuple[Array, Array]) -> tuple[Array, None]:
+    return gradient * cotangents[0], None
+
+
+_cross_entropy.defvjp(_forward, _backward)
+
+
+def _with_gradient(raw: Array, target: Array, stride: int) -> tuple[Array, Array, Array]:
+    """The loss, the valid pixels, and the loss's gradient with respect to `raw`, an image after the other."""
+    one = partial(_image, stride=stride)
+    if (
+        jax.default_backend() == "cpu"
+    ):  # settings one after the other too: side by side they would leave the cache
+        one = jax.custom_batching.sequential_vmap(one)
+    loss, pixels, gradient = jax.lax.map(lambda pair: one(*pair), (raw, target))
+    return loss.sum(), pixels.sum(), gradient
+
+
+def _image(raw: Array, target: Array, *, stride: int) -> tuple[Array, Array, Array]:
+    high, wide, channels = raw.shape
+    across = jnp.asarray(resizing.weights(target.shape[1], wide, stride))
+    down = jnp.asarray(resizing.weights(target.shape[0], high, stride))
+    chosen = target[resizing.lattice(target.shape[0], stride)][:, resizing.lattice(target.shape[1], stride)]
+    rows, width = chosen.shape
+    count = blocks.strip(rows, 4 * channels * width)
+    stretched = jnp.einsum("ijc,Wj->ciW", raw, across)
+
+    def strip(part: tuple[Array, Array]) -> tuple[Array, Array]:
+        weights, labels = part
+        logits = jnp.einsum("ciW,Ri->cRW", stretched, weights)
+        top = logits.max(0)
+        shares = jnp.exp(logits - top)
+        whole = shares.sum(0)
+        true = labels == jnp.arange(channels, dtype=jnp.uint8)[:, None, None]
+        losses = jnp.log(whole) + top - jnp.where(true, logits, 0).sum(0)
+        residual = jnp.where(labels != VOID, shares / whole - true, 0)
+        return jnp.where(labels != VOID, losses, 0).sum(), jnp.einsum("cRW,Ri->ciW", residual, weights)
+
+    parts = down.reshape(-1, count, high), chosen.reshape(-1, count, width)
+    losses, gradients = jax.lax.map(strip, parts)
+    gradient = jnp.einsum("ciW,Wj->ijc", gradients.sum(0), across)
+    return losses.sum(), (chosen != VOID).sum().astype(raw.dtype), gradient
+
+
+def _one_hot(labels: Array, num_classes: int) -> Array:
+    """(S, S, c) float32, zeros where void."""
+    return (labels[..., None] == jnp.arange(num_classes, dtype=jnp.uint8)).astype(jnp.float32)

@@ -1,0 +1,114 @@
+"""The options of tasks whose targets are maps: heads and layers, where the maps lie, what their numbers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from visbench.cli.options import Numbers, apply
+from visbench.task import Task
+
+
+class Layers(Numbers):
+    """One layer, or several for a head that reads several."""
+
+    def __init__(self) -> None:
+        super().__init__(int)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A number, or a tuple of them."""
+        if isinstance(value, int):
+            return value
+        numbers = super().convert(value, param, ctx)
+        return numbers if len(numbers) > 1 else numbers[0]
+
+
+def head_options(task: Task) -> Callable[[Any], Any]:
+    """`--head` and `--layers`."""
+    return apply(
+        click.option(
+            "--head",
+            "--probe",
+            "probes",
+            multiple=True,
+            metavar="NAME",
+            help=f"{', '.join(task.probes)}; may be repeated.  [default: {task.default_probe}]",
+        ),
+        click.option(
+            "--layers",
+            "--layer",
+            "layer",
+            type=Layers(),
+            default=-1,
+            show_default=True,
+            help="From 0, or from the end; fpn and dpt read several, as 2,5,8,11.",
+        ),
+    )
+
+
+training_options = apply(
+    click.option("--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 1e-4 … 1e-2]"),
+    click.option("--weight-decay", type=float, help="Fix it.  [default: the better of 1e-4 and 1e-2]"),
+    click.option("--epochs", type=click.IntRange(1), help="[default: 10]"),
+    click.option("--train-batch-size", type=click.IntRange(1), help="[default: 8]"),
+    click.option("--hidden-dim", type=click.IntRange(1), help="Channels inside conv_block, fpn and dpt."),
+    click.option("--cls-token/--no-cls-token", default=None, help="dpt: read the CLS tokens as well."),
+    click.option(
+        "--loss-stride",
+        type=click.IntRange(1),
+        help="Train on every n-th row and column of pixels; all are scored.  [default: 4]",
+    ),
+    click.option(
+        "--standardize/--no-standardize", default=None, help="Scale channels by training images first."
+    ),
+    click.option("--widen", is_flag=True, help="Try beyond a grid whose edge is best."),
+)
+
+_MAPS: dict[str, Callable[[Any], Any]] = {
+    "image_dir": click.option("--image-dir", metavar="DIR", help="The folder of images.  [default: images]"),
+    "target_dir": click.option("--target-dir", metavar="DIR", help="The folder of maps.  [default: by name]"),
+    "stems": click.option("--stems", metavar="FILE", help="Score these stems alone; DATA is then the root."),
+    "train_stems": click.option("--train-stems", metavar="FILE", help="Train on these stems."),
+    "num_classes": click.option("--num-classes", type=click.IntRange(1), help="Classes are 0 … N − 1."),
+    "ignore_index": click.option(
+        "--ignore-index", type=Numbers(int), help="Values that are not scored.  [default: 255]"
+    ),
+    "label_offset": click.option(
+        "--label-offset", type=int, help="Subtract this of every label; below 0 is not scored."
+    ),
+    "voc": click.option("--voc", is_flag=True, default=None, help="DATA is a VOC devkit (found by itself)."),
+    "foreground": click.option(
+        "--foreground", type=Numbers(int), help="Values that are foreground, where not 0/1 or 0/255."
+    ),
+    "foreground_above": click.option(
+        "--foreground-above", type=float, help="What is larger is foreground, as of soft or JPEG masks."
+    ),
+    "target_scale": click.option(
+        "--target-scale", type=float, help="Stored values a unit: 1000 for millimetres."
+    ),
+    "target_hole": click.option("--target-hole", type=Numbers(float), help="Stored values that say nothing."),
+    "max_depth": click.option("--max-depth", type=float, help="Metres; beyond is not scored.  [default: 10]"),
+    "n_bins": click.option("--n-bins", type=click.IntRange(2), help="Of depth.  [default: 256]"),
+    "uncertainty": click.option(
+        "--uncertainty/--no-uncertainty", default=None, help="Normals with a concentration, or angles alone."
+    ),
+    "normal_source": click.option("--normal-source", metavar="NAME", help="Kept in the record: geonet, …"),
+    "normal_colours": click.option(
+        "--normal-colours", is_flag=True, default=None, help="Floats are colours of 0 … 1, not −1 … 1."
+    ),
+    "normal_order": click.option(
+        "--normal-order", metavar="xyz", help="The channels as they come: zyx of BGR."
+    ),
+    "normal_flip": click.option("--normal-flip", metavar="y", help="Axes to turn round."),
+    "domain": click.option("--domain", metavar="NAME", help="Of Taskonomy data.  [default: the task's own]"),
+}
+
+
+every_map_option = apply(*_MAPS.values())
+
+
+def map_options(task: Task) -> Callable[[Any], Any]:
+    """What the task may be told of its maps."""
+    return apply(*(_MAPS[name] for name in task.maps or ()))

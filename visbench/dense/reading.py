@@ -1,0 +1,92 @@
+"""How a dense task reads what a run has stored: streams of feature grids with target maps beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from extract import taps as tap_names
+from extract.datasets.targets import Targets
+from extract.maps.frame import Frame
+from extract.plan import Plan
+from visbench.dense import targets
+from visbench.dense.kinds import KINDS
+from visbench.dense.streams import Stream
+from visbench.errors import UsageError
+from visbench.reading import shuffled
+from visbench.sources import Source
+
+if TYPE_CHECKING:
+    from visbench.pipeline import Session
+
+
+class Mapped:
+    """Grids of features and maps of targets, in one order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def prepare(self, source: Source) -> None:
+        """Read the target maps that are not stored yet: what is wrong with one shows before anything is extracted."""
+        self._identity(source)
+
+    def __call__(self, source: Source, plan: Plan) -> Callable[[Sequence[str], Sequence[str]], Stream]:
+        """The images of some roles, one behind the other, at some taps."""
+        session, identity = self._session, self._identity(source)
+
+        def stream(roles: Sequence[str], taps: Sequence[str]) -> Stream:
+            ids = np.concatenate([session.data.ids[role] for role in roles])
+            truth = np.concatenate([self._truth(role, source) for role in roles])
+            resolved = [tap_names.resolve(tap, plan.spec) for tap in taps]
+            views = {tap: session.store.view(plan.identities[tap].digest, ids) for tap in resolved}
+            maps = [(self._targets(role), row) for role in roles for row in range(len(self._targets(role)))]
+            return Stream(
+                [views[tap] for tap in resolved if not tap.pooled],
+                [views[tap] for tap in resolved if tap.pooled],
+                session.store.view(identity, truth),
+                KINDS[self._targets("test").reader.kind],
+                name=source.asked,
+                frame=self._frame(source),
+                original=lambda row: maps[row][0].read(maps[row][1]),
+            )
+
+        return stream
+
+    def _identity(self, source: Source) -> str:
+        session = self._session
+        sets = list(session.data.sets.values())
+        return targets.ensure(sets, self._frame(source), session.options, session.store)
+
+    def _frame(self, source: Source) -> Frame:
+        sampling = "left" if self._session.options.protocol == "visbench" else "centre"
+        return Frame(_frame_size(source), sampling)
+
+    def _truth(self, role: str, source: Source) -> np.ndarray:
+        ids = self._targets(role).ids
+        assert ids is not None
+        if source.shuffled and role != "test":
+            ids = ids[shuffled(self._session.data.ids[role], self._session.options.seed)]
+        return ids
+
+    def _targets(self, role: str) -> Targets:
+        found = self._session.data.sets[role].targets
+        assert found is not None
+        return found
+
+
+def _frame_size(source: Source) -> int:
+    """The side of the square that a backbone sees, if its transform is the one that maps can follow."""
+    transform = source.spec.transform
+    if "interpolation" not in transform:
+        raise UsageError(
+            f"{source.asked} comes with a preprocess of its own, and no map can follow what it does to an image; give "
+            "it an extract.transforms.Transform (size, mean, std) as preprocess"
+        )
+    if transform.get("crop_pct", 1) != 1:
+        raise UsageError(
+            f"{source.asked} sees a crop of {transform['crop_pct']}; maps are scored over the whole crop, so leave "
+            "--crop-pct out"
+        )
+    return int(transform["size"])
