@@ -85,9 +85,8 @@ def test_permuted_targets_fall_to_the_baseline(planted):
     stream = planted(permuted=True)
     (run,) = fitted(stream, run_of((0.01,)), epochs=4)
     guesses = scoring.baselines(TASK, stream, ROWS)
-    constant = scoring.values(TASK, scoring.beside(TASK, stream, scoring.repeated(guesses["constant"])))[
-        "miou"
-    ]
+    says = judging.of_guess(guesses["constant"])
+    constant = scoring.values(TASK, judging.InFrame(TASK).tally(stream, says))["miou"]
     assert mious(stream, run)[0] < constant + 0.1
 
 
