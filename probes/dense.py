@@ -16,6 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key, Num, UInt32
 
+from probes.errors import InputError
 from probes.scaling import Scaling, apply, raised
 
 WARM_UP = 1.5  # epochs
@@ -52,6 +53,71 @@ class State(NamedTuple):
     params: Any
     moments: Any
     loss: Float[Array, "*s"]  # summed over the steps of the epoch so far
+
+
+class Fit(NamedTuple):
+    """A head for each of s settings, as `predict` takes them, and how well it came to fit."""
+
+    params: Any  # every leaf with a leading axis of settings
+    train_loss: Float[Array, " s"]  # mean over the steps of the last epoch; not finite where it diverged
+
+
+@partial(jax.jit, static_argnames=("head", "task", "batch_size", "stride", "side_by_side"))
+def fit(
+    maps: Maps,
+    target: Num[np.ndarray | Array, "n S S *c"],
+    hparams: Hparams = Hparams(),  # noqa: B008 - a tuple of two numbers
+    *,
+    head: Any,
+    task: Any,
+    key: Key[Array, ""] | UInt32[Array, "2"],
+    epochs: int | Int[Array, ""] = 10,
+    batch_size: int = 8,
+    stride: int = 1,
+    scaling: tuple[Scaling, ...] | None = None,
+    side_by_side: bool = True,
+) -> Fit:
+    """Train `head` (a module of `probes.heads`) on n images that are in memory, one scan an epoch.
+
+    `maps` are (n, h, w, d) grids, one a layer that the head reads, of any precision: `Maps((grid,))`.  `target` are
+    maps as `task` (of `probes.maps`) takes them: labels (n, S, S) uint8 with 255 where there is none, depth (n, S, S)
+    with 0, normals (n, S, S, 3) with zero vectors, responses (n, S, S) with −1.  The loss looks at every `stride`-th
+    row and column of their pixels.  With `scaling`, one a layer, as `scaling.fit` finds it for the rows of
+    `grid.reshape(-1, d)`, grids are standardised batch by batch.
+
+    A sweep is `hparams` of arrays (s,): all settings start alike and see the same batches, so one pass trains them,
+    and it is compiled once for any s values.  Numbers are a sweep of one.  Of the two halves of `split(key)` the
+    first starts the head, and the second orders the images: epoch e takes them as
+    `permutation(fold_in(second, e), n)`.  (`visbench` draws its orders with numpy, since it reads what no memory
+    holds; so its fits are other draws of the same thing.)  A last batch that is short stays short.
+
+    An epoch holds a second copy of maps and target, in its order.  Nothing is looked at beyond shapes: labels out of
+    range or values that are not finite are for the caller to refuse, and a setting that diverges says so by its
+    `train_loss`.
+    """
+    n, steps = len(target), -(-len(target) // batch_size)
+    _check_rows(maps, n, batch_size)
+    program = Program(head, task, stride, side_by_side)
+    start, second = jax.random.split(key)
+    hparams = Hparams(*jnp.broadcast_arrays(*map(jnp.atleast_1d, hparams)))
+    void = _void(task, target)
+
+    def batches(rows: Array, fill: Any, each: Array) -> Array:
+        taken = jnp.take(jnp.asarray(each), rows, axis=0, mode="fill", fill_value=fill)
+        return taken.reshape(steps, batch_size, *each.shape[1:])
+
+    def epoch(number: Array, states: State) -> State:
+        order = jax.random.permutation(jax.random.fold_in(second, number), n)
+        rows = jnp.pad(order, (0, steps * batch_size - n), constant_values=n)  # beyond the last: void
+        ordered = jax.tree.map(partial(batches, rows, 0), maps)
+        truth = batches(rows, void, target)
+        taken = number * steps
+        counts = steps, (steps, steps * epochs)
+        return advance(states, ordered, truth, hparams, scaling, taken, *counts, program=program)
+
+    states = init(jax.tree.map(lambda each: each[:1], maps), hparams, key=start, program=program)
+    trained: State = jax.lax.fori_loop(0, epochs, epoch, states)
+    return Fit(trained.params, trained.loss / steps)
 
 
 @partial(jax.jit, static_argnames="program")
@@ -115,6 +181,16 @@ def advance(
     return done
 
 
+@partial(jax.jit, static_argnames="program")
+def raw(
+    params: Any, maps: Maps, scaling: tuple[Scaling, ...] | None, *, program: Program
+) -> Float[Array, "s b h w c"]:
+    """What the head gives for each setting, on its own grid, before the task makes anything of it."""
+    read = _read(maps, scaling)
+    given: Array = jax.lax.map(lambda each: program.head.apply({"params": each}, *read), params)
+    return given
+
+
 @partial(jax.jit, static_argnames=("program", "size"))
 def predict(
     params: Any, maps: Maps, scaling: tuple[Scaling, ...] | None, *, program: Program, size: tuple[int, int]
@@ -135,6 +211,24 @@ def schedule(taken: Any, epoch: Any, steps: Any) -> Array:
     warm = jnp.minimum(WARM_UP * epoch, steps / 2)
     fallen = (taken - warm) / jnp.maximum(steps - warm, 1)
     return jnp.where(taken < warm, taken / warm, (1 + jnp.cos(jnp.pi * fallen)) / 2)
+
+
+def _check_rows(maps: Maps, n: int, batch_size: int) -> None:
+    counts = [len(each) for each in (*maps.grids, *(maps.cls or ()))]
+    if not n or any(count != n for count in counts):
+        raise InputError(f"maps of {', '.join(map(str, counts))} images came for {n} targets; wanted one for one")
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; it counts images and starts at 1")
+
+
+def _void(task: Any, target: Any) -> float:
+    """The value that says nothing in a target of `task`, wherever it stands."""
+    known = (255,) if jnp.issubdtype(target.dtype, jnp.integer) else (0.0, -1.0)
+    with jax.ensure_compile_time_eval():
+        for value in known:
+            if not np.asarray(task.valid(jnp.full((1, *target.shape[1:]), value, target.dtype))).any():
+                return value
+    raise InputError(f"{type(task).__name__} takes no target of {target.dtype}; see the kinds of maps")
 
 
 def _loss(read: tuple[Any, Any], target: Array, program: Program, params: Any) -> Array:

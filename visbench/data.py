@@ -141,7 +141,7 @@ def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: 
     roles = (("train", division.train), ("val", division.val), ("test", division.test))
     sets = named_apart({role: images for role, images in roles if images is not None})
     _check_scorable(sets)
-    return Divided(name, sets, dict(division.how), sets["test"].params)
+    return Divided(name, sets, dict(division.how), _params(sets["test"]))
 
 
 def gather(task: Task, divided: Divided, options: Options, *, memo: Memo) -> RunData:
@@ -213,6 +213,13 @@ def _check_scorable(sets: Mapping[str, ImageSet]) -> None:
     """Refuse labels that cannot be scored; maps are looked at when they are read."""
     if sets["test"].targets is None:
         check_scorable(sets.get("train"), sets["test"])
+
+
+def _params(images: ImageSet) -> Mapping[str, Any]:
+    """How the data came to be these, for the record; with maps, also how they are read."""
+    if images.targets is None:
+        return images.params
+    return {**images.params, **images.targets.params, "target_transform": images.targets.reader.describe()}
 
 
 def _strata(images: ImageSet) -> np.ndarray:

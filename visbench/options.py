@@ -144,6 +144,7 @@ _MAPS = (
     "target_scale",
     "max_depth",
     "n_bins",
+    "nyu_crop",
     "normal_source",
     "normal_colours",
     "normal_order",

@@ -12,6 +12,7 @@ from extract.maps.base import Reader, RefusedMapError, as_tuple, refuse_channels
 from extract.maps.files import RawMap
 
 SHORTEST = 0.1  # of a decoded normal; below it there is none
+NYU = (slice(45, 471), slice(41, 601))  # rows and columns
 LONGEST = 1.5  # no unit vector decodes to more, but black and white do: they mark holes
 
 
@@ -47,12 +48,14 @@ class DepthReader(_Scaled):
     """Metres.  Not valid are 0, negative numbers, NaN, infinities, holes and what lies beyond `max_depth` metres.
 
     `scale` is raw units a metre: 1000 of millimetres, 512 of Taskonomy's depth_zbuffer (whose hole is 65535).
-    Floats are metres unless a scale is given.
+    Floats are metres unless a scale is given.  `nyu_crop` leaves what lies outside the window in which NYUv2 is
+    scored (Eigen, Puhrsch & Fergus, NeurIPS 2014) not valid; it is defined on 480 × 640.
     """
 
     kind: ClassVar[str] = "depth"
 
     max_depth: float | None = None
+    nyu_crop: bool = False
 
     def _made(self, raw: RawMap, sources: tuple[Any, ...], name: str) -> np.ndarray:
         """(h, w) float32 metres, 0 where not valid."""
@@ -61,8 +64,22 @@ class DepthReader(_Scaled):
         valid &= depth > 0
         if self.max_depth is not None:
             valid &= depth <= self.max_depth
+        if self.nyu_crop:
+            valid &= _inside_nyu(depth.shape, name)
         depth[~valid] = 0
         return depth
+
+
+def _inside_nyu(shape: tuple[int, ...], name: str) -> np.ndarray:
+    """(480, 640) bool: rows 45 … 470, columns 41 … 600."""
+    if shape != (480, 640):
+        raise RefusedMapError(
+            f"the depth map {name} is {shape[0]} × {shape[1]}; the window of NYUv2 is defined on 480 × 640, so give "
+            "maps of that size, or leave --nyu-crop out"
+        )
+    inside = np.zeros(shape, dtype=bool)
+    inside[NYU] = True
+    return inside
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Shaped
-
-from probes.errors import InputError
+from jaxtyping import Array, Bool, Float, Int
 
 RATIO = 1.25
-NYU = (slice(45, 471), slice(41, 601))  # the part of a 480 × 640 frame that Eigen et al. score
 
 
 class Errors(NamedTuple):
@@ -125,13 +122,3 @@ def value(total: Tally) -> dict[str, np.ndarray]:
 def mean(total: Any, count: np.ndarray) -> Float[np.ndarray, "*b"]:
     """A sum over pixels by how many there are; NaN where there are none."""
     return np.where(count > 0, np.asarray(total, np.float64) / np.maximum(count, 1e-300), np.nan)
-
-
-def nyu_crop(maps: Shaped[np.ndarray, "*b H W"] | Shaped[Array, "*b H W"]) -> Any:
-    """Rows 45 … 470 and columns 41 … 600 of frames of 480 × 640, where NYUv2 is scored; other sizes are refused."""
-    if maps.shape[-2:] != (480, 640):
-        raise InputError(
-            f"the NYU crop came with maps of {maps.shape[-2]} × {maps.shape[-1]}; it is defined on 480 × 640, "
-            "so predict at that size or score without it"
-        )
-    return maps[..., NYU[0], NYU[1]]

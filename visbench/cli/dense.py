@@ -49,7 +49,7 @@ def head_options(task: Task) -> Callable[[Any], Any]:
 
 
 training_options = apply(
-    click.option("--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 1e-4 … 1e-2]"),
+    click.option("--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 5e-4 … 0.1]"),
     click.option("--weight-decay", type=float, help="Fix it.  [default: the better of 1e-4 and 1e-2]"),
     click.option("--epochs", type=click.IntRange(1), help="[default: 10]"),
     click.option("--train-batch-size", type=click.IntRange(1), help="[default: 8]"),
@@ -91,6 +91,9 @@ _MAPS: dict[str, Callable[[Any], Any]] = {
     "target_hole": click.option("--target-hole", type=Numbers(float), help="Stored values that say nothing."),
     "max_depth": click.option("--max-depth", type=float, help="Metres; beyond is not scored.  [default: 10]"),
     "n_bins": click.option("--n-bins", type=click.IntRange(2), help="Of depth.  [default: 256]"),
+    "nyu_crop": click.option(
+        "--nyu-crop/--no-nyu-crop", default=None, help="Score NYUv2's window alone.  [default: of NYUv2]"
+    ),
     "uncertainty": click.option(
         "--uncertainty/--no-uncertainty", default=None, help="Normals with a concentration, or angles alone."
     ),

@@ -16,6 +16,7 @@ from probes.maps.segmentation import Segmentation
 from visbench.data import RunData
 from visbench.dense.judging import Outlines
 from visbench.dense.measure import Answer
+from visbench.dense.opening import HIGH
 
 Maps = Mapping[str, Any]
 
@@ -27,8 +28,8 @@ def _segmentation(maps: Maps, run: RunData) -> Segmentation:
 
 
 def _depth(maps: Maps, run: RunData) -> Depth:
-    given = {"bins": maps.get("n_bins"), "high": maps.get("max_depth")}
-    return Depth(**{name: value for name, value in given.items() if value is not None})
+    bins = {"bins": maps["n_bins"]} if maps.get("n_bins") else {}
+    return Depth(**bins, high=maps.get("max_depth", HIGH))
 
 
 def _normals(maps: Maps, run: RunData) -> Normals:

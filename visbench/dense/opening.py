@@ -18,6 +18,7 @@ from extract.maps.readers import DepthReader, ForegroundReader, LabelReader, Nor
 from visbench.errors import UsageError
 from visbench.options import Options
 
+HIGH = 10.0  # metres: the last of the values that depth is an expectation of
 WHERE = ("image_dir", "target_dir", "stems", "train_stems", "domain")
 MakeReader = Callable[[Mapping[str, Any], str], MapReader]  # settings of the maps, and the layout
 
@@ -58,7 +59,7 @@ def depth(data: Any, options: Options, name: str | None = None) -> Splits:
 
 def relative_depth(data: Any, options: Options, name: str | None = None) -> Splits:
     """Depth maps, of whatever unit."""
-    return _open("relative_depth", _depth, data, options, name)
+    return _open("relative_depth", _relative_depth, data, options, name)
 
 
 def surface_normal(data: Any, options: Options, name: str | None = None) -> Splits:
@@ -152,7 +153,13 @@ def _foreground(maps: Mapping[str, Any], layout: str) -> MapReader:
 
 
 def _depth(maps: Mapping[str, Any], layout: str) -> MapReader:
-    return DepthReader(**_numbers(maps), max_depth=maps.get("max_depth"))
+    crop = maps.get("nyu_crop", layout == "nyu")
+    return DepthReader(**_numbers(maps), max_depth=maps.get("max_depth", HIGH), nyu_crop=crop)
+
+
+def _relative_depth(maps: Mapping[str, Any], layout: str) -> MapReader:
+    crop = maps.get("nyu_crop", layout == "nyu")
+    return DepthReader(**_numbers(maps), max_depth=maps.get("max_depth"), nyu_crop=crop)
 
 
 def _response(maps: Mapping[str, Any], layout: str) -> MapReader:

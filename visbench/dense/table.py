@@ -9,7 +9,7 @@ from visbench.task import Task
 MAPS = "images with maps"
 _PLACES = ("image_dir", "target_dir", "stems", "train_stems")
 _NUMBERS = ("target_scale", "target_hole")
-_DEPTH = (*_PLACES, *_NUMBERS, "max_depth", "domain")
+_DEPTH = (*_PLACES, *_NUMBERS, "max_depth", "nyu_crop", "domain")
 _RESPONSE = (*_PLACES, *_NUMBERS, "domain")
 
 

@@ -420,3 +420,13 @@ def test_the_orientation_of_a_map_is_told_and_undone():
     assert orientation == 6
     np.testing.assert_array_equal(found, np.rot90(values, -1))
     assert LabelReader(6).oriented((values,), "a.png")[1] == 1
+
+
+def test_the_window_of_nyu_knows_one_size():
+    """F116: rows 45 … 470, columns 41 … 600."""
+    reader = DepthReader(nyu_crop=True)
+    rows, columns = reader.read((np.ones((480, 640), np.float32),), "a").nonzero()
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (45, 470, 41, 600)
+    assert len(rows) == 426 * 560
+    with pytest.raises(InputError, match="240 × 320"):
+        reader.read((np.ones((240, 320), np.float32),), "a")

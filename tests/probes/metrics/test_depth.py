@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import mean_absolute_percentage_error, root_mean_squared_error
 
-from probes.errors import InputError
 from probes.metrics import depth
 
 MEDIAN = jax.jit(depth.median)
@@ -54,15 +53,6 @@ def test_twice_the_truth_is_wrong_in_metres_and_right_once_aligned():
     assert found["abs_rel"] == pytest.approx(1, abs=1e-6)
     assert found["abs_rel_aligned"] == pytest.approx(0, abs=1e-6)
     assert found["rmse_aligned"] == pytest.approx(0, abs=1e-5)
-
-
-def test_the_nyu_crop_knows_one_size():
-    maps = np.arange(480 * 640).reshape(1, 480, 640)
-    assert depth.nyu_crop(maps).shape == (1, 426, 560)
-    assert depth.nyu_crop(maps)[0, 0, 0] == 45 * 640 + 41
-    assert depth.nyu_crop(maps)[0, -1, -1] == 470 * 640 + 600
-    with pytest.raises(InputError, match="240 × 320"):
-        depth.nyu_crop(np.zeros((240, 320)))
 
 
 @pytest.mark.parametrize("seed", range(3))
