@@ -17,4 +17,4 @@ class UnreadableImageError(InputError):
 
     def __init__(self, name: str, reason: str, *, lasting: bool = True) -> None:
         super().__init__(f"{name} cannot be read: {reason}")
-        self.reason, self.lasting = reason, lasting
+        self.name, self.reason, self.lasting = name, reason, lasting

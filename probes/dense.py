@@ -70,7 +70,7 @@ def fit(
     *,
     head: Any,
     task: Any,
-    key: Key[Array, ""] | UInt32[Array, "2"],
+    key: Key[Array, ""] | UInt32[Array, " 2"],
     epochs: int | Int[Array, ""] = 10,
     batch_size: int = 8,
     stride: int = 1,
@@ -95,14 +95,15 @@ def fit(
     range or values that are not finite are for the caller to refuse, and a setting that diverges says so by its
     `train_loss`.
     """
-    n, steps = len(target), -(-len(target) // batch_size)
+    n = len(target)
     _check_rows(maps, n, batch_size)
+    steps = -(-n // batch_size)
     program = Program(head, task, stride, side_by_side)
     start, second = jax.random.split(key)
     hparams = Hparams(*jnp.broadcast_arrays(*map(jnp.atleast_1d, hparams)))
     void = _void(task, target)
 
-    def batches(rows: Array, fill: Any, each: Array) -> Array:
+    def batches(rows: Array, fill: Any, each: np.ndarray | Array) -> Array:
         taken = jnp.take(jnp.asarray(each), rows, axis=0, mode="fill", fill_value=fill)
         return taken.reshape(steps, batch_size, *each.shape[1:])
 
@@ -113,7 +114,8 @@ def fit(
         truth = batches(rows, void, target)
         taken = number * steps
         counts = steps, (steps, steps * epochs)
-        return advance(states, ordered, truth, hparams, scaling, taken, *counts, program=program)
+        done: State = advance(states, ordered, truth, hparams, scaling, taken, *counts, program=program)
+        return done
 
     states = init(jax.tree.map(lambda each: each[:1], maps), hparams, key=start, program=program)
     trained: State = jax.lax.fori_loop(0, epochs, epoch, states)
@@ -125,7 +127,7 @@ def init(
     maps: Maps,
     hparams: Hparams,
     *,
-    key: Key[Array, ""] | UInt32[Array, 2],
+    key: Key[Array, ""] | UInt32[Array, " 2"],
     program: Program,
 ) -> State:
     """The head's first parameters, the same for every setting of `hparams`; of `maps` only the shapes matter."""
@@ -216,14 +218,16 @@ def schedule(taken: Any, epoch: Any, steps: Any) -> Array:
 def _check_rows(maps: Maps, n: int, batch_size: int) -> None:
     counts = [len(each) for each in (*maps.grids, *(maps.cls or ()))]
     if not n or any(count != n for count in counts):
-        raise InputError(f"maps of {', '.join(map(str, counts))} images came for {n} targets; wanted one for one")
+        raise InputError(
+            f"maps of {', '.join(map(str, counts))} images came for {n} targets; wanted one for one"
+        )
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; it counts images and starts at 1")
 
 
-def _void(task: Any, target: Any) -> float:
+def _void(task: Any, target: Any) -> int | float:
     """The value that says nothing in a target of `task`, wherever it stands."""
-    known = (255,) if jnp.issubdtype(target.dtype, jnp.integer) else (0.0, -1.0)
+    known: tuple[int | float, ...] = (255,) if jnp.issubdtype(target.dtype, jnp.integer) else (0.0, -1.0)
     with jax.ensure_compile_time_eval():
         for value in known:
             if not np.asarray(task.valid(jnp.full((1, *target.shape[1:]), value, target.dtype))).any():

@@ -35,7 +35,21 @@ def folder(tmp_path_factory):
             for number in range(count):
                 pixels = np.clip(colour + rng.normal(0, 40, (48, 48, 3)), 0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(place / "photos" / split / name / f"{number}.png")
+    make_streets(place / "streets", rng)
     return place
+
+
+def make_streets(root, rng):
+    """streets/{train,val}/{images,labels}: eight and four pictures of coloured blocks, whose map is their class."""
+    colours = np.array([(200, 60, 60), (60, 200, 60), (60, 60, 200)])
+    for split, count in (("train", 8), ("val", 4)):
+        for folder in ("images", "labels"):
+            (root / split / folder).mkdir(parents=True)
+        for number in range(count):
+            labels = np.kron(rng.integers(0, 3, (3, 3)), np.ones((20, 20), int)).astype(np.uint8)
+            pixels = np.clip(colours[labels] + rng.normal(0, 30, (60, 60, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(root / split / "images" / f"{number}.png")
+            Image.fromarray(labels).save(root / split / "labels" / f"{number}.png")
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +93,9 @@ def test_every_command_and_option_of_the_readme_exists():
         ("demo",),
         ("compare",),
         ("sweep", "classification"),
+        ("run", "semantic_segmentation"),
+        ("run", "generic_segmentation"),
+        ("run", "depth"),
     ):
         said = CliRunner().invoke(app, [*path, "--help"]).output
         every |= set(re.findall(r"--[a-zA-Z][\w-]*", said))

@@ -56,12 +56,14 @@ def warnings(probes: list[ClassificationProbe], found: Found | None) -> list[str
     return said + (edges(found) if found is not None else [])
 
 
-def edges(found: Found, of: Collection[str] | None = None) -> list[str]:
-    """A choice at the edge of its grid; `of` are the axes to look at, all by default."""
+def edges(found: Found, of: Collection[str] | None = None, least: float = 0.0) -> list[str]:
+    """A choice at the edge of its grid, for a gain of at least this share; `of` are the axes to look at."""
+    table = found.table
+    names = table.arm.grid.edges(table.best, table.gains.tolist(), least)
     at = ", ".join(f"{key} {value}" for key, value in found.table.arm.place.items())
     way_out = "give it a wider --grid" if found.widened else "--widen tries beyond"
     return [
         f"{name} {found.chosen[name]:.3g}{at and f' at {at}'} is at the edge of its grid: {way_out}"
-        for name in found.table.edges
+        for name in names
         if of is None or name in of
     ]

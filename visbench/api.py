@@ -39,17 +39,35 @@ _OF_A_PROBE = {
 }
 
 
-def get_probe(task: str, probe: str | None = None, *, pooling: str = "default", **settings: Any) -> Any:
+def get_probe(
+    task: str, probe: str | None = None, *, head: str | None = None, pooling: str = "default", **settings: Any
+) -> Any:
     """An unfitted probe of `task` with `.fit(features, labels)`, `.predict` and `.evaluate(features, labels)`.
 
-    `settings` are those of the probe, with `standardize`, `refit`, `widen`, `seed` and `protocol` as in a run.
+    `settings` are those of the probe, with `standardize`, `refit`, `select`, `widen`, `seed` and `protocol` as in a
+    run.  A task of maps takes a `head` for a probe, `layers` where it reads several, and what its answer has to be
+    told (`num_classes`, `n_bins`, `max_depth`, `uncertainty`); see `visbench.dense.probe.DenseProbe`.
     """
     row = get_task(task)
+    if head is not None:
+        if not row.dense:
+            raise UsageError(f"{task} has probes and no heads; its probes: {', '.join(row.probes) or 'none'}")
+        if probe not in (None, head):
+            raise UsageError(
+                f"a head {head!r} and a probe {probe!r} came, which for {task} are one thing; give one"
+            )
+        probe = head
     options = make_options(pooling=pooling, **settings)
-    foreign = [name for name in settings if name not in _OF_A_PROBE]
+    allowed = _OF_A_PROBE | (set(row.maps) if row.maps is not None else set())
+    foreign = [name for name in settings if name not in allowed]
     if foreign:
         raise UsageError(f"a probe on its own has no {', '.join(foreign)}; that is an option of visbench.run")
-    return row.measurement()(probe_name(row, probe, options), options).probe
+    name = probe_name(row, probe, options)
+    if row.dense:
+        from visbench.dense.probe import DenseProbe
+
+        return DenseProbe(row, str(name), options)
+    return row.measurement()(name, options).probe
 
 
 def register_task(task: Task) -> Task:

@@ -57,10 +57,15 @@ class Checkup:
 
 
 def check(
-    data: Any, *, reading: Mapping[str, Any], workers: int | None = None, max_pixels: int = MAX_PIXELS
+    data: Any,
+    *,
+    reading: Mapping[str, Any],
+    workers: int | None = None,
+    max_pixels: int = MAX_PIXELS,
+    labelled: bool = True,
 ) -> Checkup:
-    """Look through every split of `data`."""
-    splits = open_dataset(data, **reading)
+    """Look through every split of `data`; labels are not looked for where none are needed."""
+    splits = data if isinstance(data, Splits) else open_dataset(data, **reading)
     total = sum(map(len, splits.values()))
     memo = Memo()
     reports: dict[str, SplitReport] = {}
@@ -91,7 +96,7 @@ def check(
         kinds=dict(kinds),
         ignored=dict(splits.ignored),
         hidden=list(splits.hidden),
-        refused=_refusal(splits, reports),
+        refused=_refusal(splits, reports, labelled=labelled),
     )
 
 
@@ -124,14 +129,16 @@ def _plain_header(pixels: np.ndarray) -> Header:
     return Header(pixels.shape[1], pixels.shape[0], "RGB", "", 1)
 
 
-def _refusal(splits: Splits, reports: Mapping[str, SplitReport]) -> str | None:
-    """Why a classification run with default options would not start."""
+def _refusal(splits: Splits, reports: Mapping[str, SplitReport], *, labelled: bool) -> str | None:
+    """Why a run with default options would not start; by default one of classification."""
     bad = sum(len(report.unreadable) for report in reports.values())
     if bad:
         return f"{counted(bad, 'image')} cannot be read: mend or remove, or say --on-bad skip"
     scored = next((splits[name] for name in ("test", "val", "all") if name in splits), None)
     if scored is None:
         return "there is only a training split: nothing to score"
+    if not labelled:
+        return None
     if scored.multilabel:
         return "images have several labels each; classification and retrieval take one"
     try:

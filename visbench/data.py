@@ -141,7 +141,7 @@ def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: 
     roles = (("train", division.train), ("val", division.val), ("test", division.test))
     sets = named_apart({role: images for role, images in roles if images is not None})
     _check_scorable(sets)
-    return Divided(name, sets, dict(division.how), _params(sets["test"]))
+    return Divided(name, sets, dict(division.how), _params(sets["test"], options))
 
 
 def gather(task: Task, divided: Divided, options: Options, *, memo: Memo) -> RunData:
@@ -215,11 +215,17 @@ def _check_scorable(sets: Mapping[str, ImageSet]) -> None:
         check_scorable(sets.get("train"), sets["test"])
 
 
-def _params(images: ImageSet) -> Mapping[str, Any]:
+def _params(images: ImageSet, options: Options) -> Mapping[str, Any]:
     """How the data came to be these, for the record; with maps, also how they are read."""
     if images.targets is None:
         return images.params
-    return {**images.params, **images.targets.params, "target_transform": images.targets.reader.describe()}
+    told = {name: options.maps[name] for name in ("normal_source",) if options.maps.get(name)}
+    return {
+        **images.params,
+        **images.targets.params,
+        **told,
+        "target_transform": images.targets.reader.describe(),
+    }
 
 
 def _strata(images: ImageSet) -> np.ndarray:

@@ -50,9 +50,12 @@ class Grid:
         )
         return int(tied[np.abs(places - places.mean(axis=0)).sum(axis=1).argmin()])
 
-    def edges(self, index: int, scores: Sequence[float]) -> list[str]:
-        """The axes of a geometric unit at whose end the setting stands, their inner neighbour being worse."""
-        return [name for name, _ in self._ends(index, scores)]
+    def edges(self, index: int, scores: Sequence[float], least: float = 0.0) -> list[str]:
+        """The axes of a geometric unit at whose end the setting stands, their inner neighbour being worse.
+
+        `least` is the share of the score by which it must be worse for that to be worth a word.
+        """
+        return [name for name, _ in self._ends(index, scores, least)]
 
     def beyond(self, index: int, scores: Sequence[float]) -> Grid | None:
         """The settings that a wider grid adds past the first edge of setting `index`; None if it is inside."""
@@ -71,7 +74,7 @@ class Grid:
         after = (theirs[0] > ours[-1]) == step and theirs[0] != ours[-1]
         return Grid({**self.axes, name: ours + theirs if after else theirs + ours})
 
-    def _ends(self, index: int, scores: Sequence[float]) -> list[tuple[str, bool]]:
+    def _ends(self, index: int, scores: Sequence[float], least: float = 0.0) -> list[tuple[str, bool]]:
         """(axis, whether it is the last end) for every edge that `index` stands at."""
         shape = [len(values) for values in self.axes.values()]
         place = np.unravel_index(index, shape) if shape else ()
@@ -85,7 +88,8 @@ class Grid:
             last = at == len(values) - 1
             inner = [*map(int, place)]
             inner[axis] += -1 if last else 1
-            if values[inner[axis]] and not table[tuple(inner)] >= table[tuple(map(int, place))]:
+            here = table[tuple(map(int, place))]
+            if values[inner[axis]] and not table[tuple(inner)] >= here - least * abs(here):
                 found.append((name, last))
         return found
 

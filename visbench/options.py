@@ -72,6 +72,11 @@ class Options:
         ):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} is {getattr(self, name)!r}; it can be {', '.join(allowed)}")
+        layers = self.layer if isinstance(self.layer, tuple) else (self.layer,)
+        if not layers or any(isinstance(each, bool) or not isinstance(each, int) for each in layers):
+            raise UsageError(
+                f"layer is {self.layer!r}; layers are whole numbers from 0, or from the end: -1 is the last"
+            )
         for control in self.controls:
             if control not in CONTROLS:
                 near = did_you_mean(control, CONTROLS)
@@ -139,6 +144,8 @@ _MAPS = (
     "ignore_index",
     "label_offset",
     "target_hole",
+    "target_key",
+    "palette",
     "foreground",
     "foreground_above",
     "target_scale",
@@ -162,8 +169,8 @@ def make_options(**given: Any) -> Options:
     grouped: dict[str, dict[str, Any]] = {group: dict(given.pop(group, {})) for group in _GROUPS}
     plain: dict[str, Any] = {}
     known = [each.name for each in fields(Options)]
-    for key, value in given.items():
-        name = _ALIASES.get(key, key)
+    for key, given_value in given.items():
+        name, value = _ALIASES.get(key, key), _plain(given_value)
         if name in homes:
             if value is not None:
                 grouped[homes[name]][name] = value
@@ -171,5 +178,24 @@ def make_options(**given: Any) -> Options:
             plain[name] = value
         else:
             raise UsageError(f'there is no option "{key}".{did_you_mean(key, [*known, *homes])}')
+    for name, kind in _NUMBERS.items():
+        if name in grouped["maps"]:
+            grouped["maps"][name] = _number(name, grouped["maps"][name], kind)
     plain |= grouped
     return Options(**plain)
+
+
+_NUMBERS = {"num_classes": int, "n_bins": int, "label_offset": int, "target_scale": float, "max_depth": float}
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python; a number must be spelt in one way to be one number."""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return value.item()
+    return tuple(map(_plain, value)) if isinstance(value, tuple | list) else value
+
+
+def _number(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != kind(value):
+        raise UsageError(f"{name} is {value!r}; it must be a {'whole ' if kind is int else ''}number")
+    return kind(value)

@@ -46,5 +46,6 @@ class Outcome:
     ids: np.ndarray | None = None  # (n, 16) of the samples, where they are not the scored images in order
     trials: list[dict[str, Any]] = field(default_factory=list)  # of a search: a row a setting, with its score
     tap: str | None = None  # the one that was chosen, where several were asked for
+    taps: list[str] | None = None  # all of them, where a head reads several layers
     warnings: list[str] = field(default_factory=list)
     probe: Any = None

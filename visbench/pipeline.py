@@ -67,6 +67,7 @@ class Session:
         self.task: Task = get_task(task)
         self.options = options
         self.probes = list(dict.fromkeys(probe_name(self.task, probe, options) for probe in probes))
+        _refuse_idle(self.task, options)
         prepare_jax()
         self.measures = make_measures(
             self.task, self.probes, options, shots or (options.shots,)
@@ -76,7 +77,8 @@ class Session:
         self.store = options.store if isinstance(options.store, Store) else Store(options.store)
         self.memo = Memo()
         divided = data.divided(self.task, dataset, train_dataset, options, store=self.store)
-        self.sources = sources.find_all(backbones, self.taps, options, self.memo)
+        every = any(getattr(measure, "every", False) for measure in self.measures)
+        self.sources = sources.find_all(backbones, self.taps, options, self.memo, every=every)
         self.data: RunData = data.gather(self.task, divided, options, memo=self.memo)
         data.report_duplicates(self.data)
         self.reading = self.task.reader()(self)
@@ -116,6 +118,8 @@ class Session:
             rows = self.reading(source, plan)
             began, before = time.monotonic(), self._planned(source, measure)
             outcome: Outcome = measure(rows, self.data, self._trials(source, before))
+            if hasattr(outcome.probe, "remember"):  # so that it can be asked of pictures
+                outcome.probe.remember(source, self.options, self.store)
             record = finished(
                 before,
                 source,
@@ -185,6 +189,17 @@ class Session:
         return {run_key(record): record for record in results.read(self.options.results, missing_ok=True)}
 
 
+def _refuse_idle(task: Task, options: Options) -> None:
+    """Refuse what means nothing to the task, before anything is read."""
+    idle = [name for name in options.maps if name not in (task.maps or ())]
+    if task.dense:
+        idle += [name for name in ("pooling",) if getattr(options, name) != "default"]
+        idle += list(options.reading)
+    if idle:
+        known = f" It may be told {', '.join(task.maps)}." if task.maps else ""
+        raise UsageError(f"{task.name} has no use for {idle[0]}; leave it out.{known}")
+
+
 def run(
     backbone: Any,
     task: str,
@@ -202,6 +217,7 @@ def run(
     file that the record is appended to.  Other options are the fields of `visbench.options.Options`, and the
     settings of the probe (`C`, `l2`, `k`, `learning_rate`, `weight_decay`, `epochs`).
     """
+    probe = probe or options.pop("head", None)
     settings = make_options(results=results, **options)
     if settings.controls:
         raise UsageError(

@@ -53,10 +53,12 @@ def planned(task: Task, options: Options, source: Source, run: RunData, measure:
 def finished(record: Record, source: Source, outcome: Outcome, **told: Any) -> Record:
     """The record with what was found; `told` are fields that only the run knows."""
     tap = tap_names.resolve(outcome.tap or record.taps[0], source.spec)
+    taps = [tap_names.resolve(each, source.spec) for each in outcome.taps or []] or [tap]
     return replace(
         record,
         **{name: getattr(outcome, name) for name in _FOUND},
-        taps_resolved=[f"{tap.kind}@{tap.layer}"],
+        taps_resolved=[f"{each.kind}@{each.layer}" for each in taps],
+        layers=[each.layer for each in taps] if len(taps) > 1 else None,
         pooling=tap.kind,
         layer=tap.layer,
         device=_device(),

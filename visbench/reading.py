@@ -46,8 +46,12 @@ class Pooled:
 
 
 def shuffled(ids: np.ndarray, seed: int) -> np.ndarray:
-    """(n,) for each image the one whose label it gets: by the images and the seed alone; copies may get several."""
+    """(n,) for each image the one whose label it gets, never itself; by the images and the seed alone.
+
+    Copies of a picture may get several labels.
+    """
     order = np.argsort(keys(ids), kind="stable")
+    circle = np.random.default_rng(seed).permutation(order)
     given = np.empty(len(ids), int)
-    given[order] = np.random.default_rng(seed).permutation(order)
+    given[circle] = np.roll(circle, 1)
     return given

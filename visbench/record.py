@@ -131,7 +131,10 @@ _PROTOCOL = (
     *("image_size", "taps", "pooling_requested", "feature_mode"),
 )
 # What says how images were found and not which: a table and its folder are one board.
-_HOW_READ = {"table", "image_column", "label_column", "split_column", "shards", "label_key"}
+_HOW_READ = {
+    *("table", "image_column", "label_column", "split_column", "shards", "label_key"),
+    *("layout", "target_dir", "image_dir", "lists"),
+}
 # What changes no number in a backbone's spec.
 _ONLY_TOLD = {"name", "alias", "weights_source", "notes", "num_params", "random_params"}
 

@@ -92,6 +92,7 @@ def sweep(
     grid is tried.  `select` is "val", "holdout" or "cv5"; `seeds` fits of a random probe are averaged.  `shots`
     asks for fits on so many images a class, the mean of `draws` draws.  Other options are those of `visbench.run`.
     """
+    probe = probe or options.pop("head", None)
     settings = sweep_options(grid or {}, results=results, draws=draws if shots is not None else 1, **options)
     session = open_session(
         [backbone] if isinstance(backbone, str) or not isinstance(backbone, Sequence) else list(backbone),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import zipfile
 from typing import IO
 
@@ -10,6 +11,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from extract.images import _Refused, _too_large
+
+# Headers are parsed by Python's `ast`, which in 3.11 may fail where several threads parse at once.
+_PARSING = threading.Lock()
 
 NPY, ZIP = b"\x93NUMPY", b"PK"
 
@@ -56,7 +60,8 @@ def _header(file: IO[bytes], max_pixels: int) -> tuple[tuple[int, ...], bool, np
     if version not in ((1, 0), (2, 0)):  # others are for named fields
         raise _Refused(f"it is an .npy of version {version}, which holds no plain numbers")
     reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = reader(file)
+    with _PARSING:
+        shape, fortran, dtype = reader(file)
     _check(shape, dtype, max_pixels)
     return shape, fortran, dtype
 

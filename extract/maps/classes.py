@@ -152,9 +152,9 @@ def _found(pixels: np.ndarray, void: np.ndarray | None, palette: np.ndarray | No
     if set(values.tolist()) <= {0, 1} or set(values.tolist()) <= {0, VOID}:
         return pixels > 0
     if set(values.tolist()) <= {0, 1, VOID}:
-        way_out = "--foreground 1 --ignore-index 255 if 255 is not to be scored, else --foreground 1 255"
+        way_out = "--foreground 1 --ignore-index 255 if 255 is not to be scored, else --foreground 1,255"
     else:
-        way_out = "name its values, as --foreground 1 2, or what they exceed, as --foreground-above 127"
+        way_out = "name its values, as --foreground 1,2, or what they exceed, as --foreground-above 127"
     raise RefusedMapError(
         f"{name} holds {summary(pixels)}, the values {listed(values)}, and which are foreground is not said: {way_out}"
     )

@@ -75,7 +75,7 @@ def _inside_nyu(shape: tuple[int, ...], name: str) -> np.ndarray:
     if shape != (480, 640):
         raise RefusedMapError(
             f"the depth map {name} is {shape[0]} × {shape[1]}; the window of NYUv2 is defined on 480 × 640, so give "
-            "maps of that size, or leave --nyu-crop out"
+            "maps of that size, or say --no-nyu-crop"
         )
     inside = np.zeros(shape, dtype=bool)
     inside[NYU] = True

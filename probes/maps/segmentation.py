@@ -76,7 +76,7 @@ class Segmentation:
         """Of all pixels together."""
         return metric.value(sums)
 
-    def valid(self, target: UInt8[np.ndarray | Array, "*b S S"]) -> Bool[Array, "*b S S"]:
+    def valid(self, target: UInt8[np.ndarray | Array, "*b S S"]) -> Bool[np.ndarray | Array, "*b S S"]:
         """Where there is a class."""
         return target != VOID
 

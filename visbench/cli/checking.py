@@ -35,7 +35,11 @@ def look(
             raise UsageError(
                 f"--{idle[0].replace('_', '-')} is for maps, and {which}; say what they are for with --task"
             )
-        found = checkup.check(data, reading=options.reading, workers=workers, max_pixels=limit)
+        made = row is not None and row.dense  # its targets are made from the images: no labels are needed
+        source = row.opener()(data, options, None) if row is not None and made else data
+        found = checkup.check(
+            source, reading=options.reading, workers=workers, max_pixels=limit, labelled=not made
+        )
         return found, checkup.text(found) + _hint(data, row is None)
     opened = row.opener()(data, replace(options, maps={**options.maps, "any_label": True}), None)
     seen = mapcheck.check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -35,11 +36,30 @@ store_option = click.option(
 
 
 class Command(click.Command):
-    """A command that also takes -q, -v and --debug."""
+    """A command that also takes -q, -v and --debug, and several numbers after --layers as after a comma."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `--layers 2 5 8 11` as `--layers 2,5,8,11`."""
+        return super().parse_args(ctx, _joined(args))
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters, then the shared ones."""
         return [*super().get_params(ctx), *_VERBOSITY]
+
+
+def _joined(args: list[str]) -> list[str]:
+    """Whole numbers that follow a number of --layers belong to it."""
+    joined: list[str] = []
+    for word in args:
+        several = len(joined) > 1 and joined[-2] in ("--layers", "--layer") and _WHOLE.fullmatch(joined[-1])
+        if several and re.fullmatch(r"-?\d+", word):
+            joined[-1] += f",{word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+_WHOLE = re.compile(r"-?\d+(,-?\d+)*")
 
 
 class Group(click.Group):

@@ -51,7 +51,7 @@ def head_options(task: Task) -> Callable[[Any], Any]:
 training_options = apply(
     click.option("--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 5e-4 … 0.1]"),
     click.option("--weight-decay", type=float, help="Fix it.  [default: the better of 1e-4 and 1e-2]"),
-    click.option("--epochs", type=click.IntRange(1), help="[default: 10]"),
+    click.option("--epochs", type=click.IntRange(1), help="[default: 10, and 500 steps at least]"),
     click.option("--train-batch-size", type=click.IntRange(1), help="[default: 8]"),
     click.option("--hidden-dim", type=click.IntRange(1), help="Channels inside conv_block, fpn and dpt."),
     click.option("--cls-token/--no-cls-token", default=None, help="dpt: read the CLS tokens as well."),
@@ -69,7 +69,9 @@ training_options = apply(
 _MAPS: dict[str, Callable[[Any], Any]] = {
     "image_dir": click.option("--image-dir", metavar="DIR", help="The folder of images.  [default: images]"),
     "target_dir": click.option("--target-dir", metavar="DIR", help="The folder of maps.  [default: by name]"),
-    "stems": click.option("--stems", metavar="FILE", help="Score these stems alone; DATA is then the root."),
+    "stems": click.option(
+        "--stems", metavar="FILE", help="Only these stems; scored, where --train-stems says what trains."
+    ),
     "train_stems": click.option("--train-stems", metavar="FILE", help="Train on these stems."),
     "num_classes": click.option("--num-classes", type=click.IntRange(1), help="Classes are 0 … N − 1."),
     "ignore_index": click.option(
@@ -77,6 +79,12 @@ _MAPS: dict[str, Callable[[Any], Any]] = {
     ),
     "label_offset": click.option(
         "--label-offset", type=int, help="Subtract this of every label; below 0 is not scored."
+    ),
+    "palette": click.option(
+        "--palette", metavar="FILE", help="Red, green, blue of a class a line, of maps coded by colour."
+    ),
+    "target_key": click.option(
+        "--target-key", metavar="NAME", help="The array of an .npz, channels of an EXR."
     ),
     "voc": click.option("--voc", is_flag=True, default=None, help="DATA is a VOC devkit (found by itself)."),
     "foreground": click.option(
@@ -110,6 +118,19 @@ _MAPS: dict[str, Callable[[Any], Any]] = {
 
 
 every_map_option = apply(*_MAPS.values())
+
+
+EXAMPLES = {  # data and what they need to be told, as in the drawn layouts
+    "semantic_segmentation": "streets/ --num-classes 19",
+    "generic_segmentation": "photos/",
+    "depth": "rooms/ --target-scale 1000",
+    "relative_depth": "rooms/ --target-scale 1000",
+    "surface_normal": "rooms/",
+    "edge": "rooms/ --target-scale 1000",
+    "keypoints2d": "rooms/ --target-scale 30",
+    "occlusion_edge": "rooms/ --target-scale 50",
+    "boundaries": "BSDS500/",
+}
 
 
 def map_options(task: Task) -> Callable[[Any], Any]:

@@ -136,6 +136,9 @@ data_options = apply(
     click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N images a class."),
     reading_options,
 )
+maps_data_options = click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N images of each split, by name."
+)
 
 split_options = apply(
     click.option("--split", metavar="SPLIT", help="The split that is scored.  [default: test, else val]"),
@@ -169,13 +172,13 @@ record_options = apply(
     ),
 )
 
-running_options = apply(
-    data_options,
+_WORK = (
     extraction_options,
     record_options,
     click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
     json_option,
 )
+running_options, maps_running_options = apply(data_options, *_WORK), apply(maps_data_options, *_WORK)
 
 _SETTINGS = {
     "C": click.option(

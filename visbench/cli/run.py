@@ -36,7 +36,7 @@ def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
         shared.backbone_options,
         *([] if task.dense else [shared.pooling_options]),
         *mine,
-        shared.running_options,
+        shared.maps_running_options if task.dense else shared.running_options,
     )
     def command(**given: Any) -> None:
         from visbench.cli.running import run_task  # brings in numpy and more
@@ -60,9 +60,10 @@ def probe_option(task: Task) -> Any:
 def _help(task: Task, probe_only: bool) -> str:
     does = "Never extracts: features that are not stored are refused." if probe_only else ""
     verb = "probe" if probe_only else "run"
+    data = dense.EXAMPLES.get(task.name, "photos/")
     return (
         f"{task.summary} {does}\n\n{task.layout}\n\n\b\n"
-        f"visbench {verb} {task.name} photos/ --backbone dinov2_vits14 --backbone resnet50"
+        f"visbench {verb} {task.name} {data} --backbone dinov2_vits14 --backbone resnet50"
     )
 
 

@@ -20,6 +20,12 @@ features; the settings of a probe are tried side by side in one compiled program
 split, or on held-out training images (--select), and only the best is scored."""
 
 
+_HEADS = """\
+An axis is NAME=VALUE,VALUE,… or NAME=LOW:HIGH:log8 (lin8): lr, weight_decay, head=linear,conv_block, layer=2,5,8,11,
+standardize=on,off, hidden_dim or loss_stride. All settings are trained in one pass over the stored features: a batch
+is read once and used by all. They are compared on the val split, or on held-out training images (--select), and only
+the best is scored."""
+
 _SHOTS = shared.apply(
     click.option(
         "--shots", type=shared.Numbers(int), help="Fit on so many training images a class, as 1,2,4,8."
@@ -47,7 +53,7 @@ def task_command(task: Task) -> click.Command:
         shared.split_options,
         shared.train_options,
         dense.training_options if task.dense else shared.fitted_options,
-        shared.running_options,
+        shared.maps_running_options if task.dense else shared.running_options,
     )
     def command(**given: Any) -> None:
         from visbench.cli.sweeping import sweep_task  # brings in numpy and more
@@ -58,6 +64,13 @@ def task_command(task: Task) -> click.Command:
 
 
 def _help(task: Task) -> str:
+    if task.dense:
+        data = dense.EXAMPLES.get(task.name, "photos/")
+        return (
+            f"{task.summary}\n\n{_HEADS}\n\n{task.layout}\n\n\b\n"
+            f"visbench sweep {task.name} {data} --grid lr=1e-3:1e-1:log4 --grid weight_decay=0,1e-2\n"
+            f"visbench sweep {task.name} {data} --grid layer=2,5,8,11 --grid head=linear,conv_block --plot heads.png"
+        )
     return (
         f"{task.summary}\n\n{_GRID}\n\n{task.layout}\n\n\b\n"
         f"visbench sweep {task.name} photos/ --probe linear --grid lr=1e-4:1e-1:log8 --grid weight_decay=0,1e-4\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -30,4 +31,15 @@ def collapse(task: Any, run: Run, stream: Stream, rows: np.ndarray) -> list[str]
     return [
         f"the concentration of {share:.0%} of the pixels fell to its least: the head learnt to say that it knows "
         "nothing, so its angles are poor; --no-uncertainty trains on angles alone"
+    ]
+
+
+def idle(context: Mapping[str, Any], headline: str, loss: float, *, lower: bool) -> list[str]:
+    """Whether the head says no more of the very images that trained it than one value everywhere says of the others."""
+    own, constant = context.get(f"train_{headline}"), context.get(f"constant_{headline}")
+    if own is None or constant is None or (own < constant if lower else own > constant):
+        return []
+    return [
+        f"of its own training images the head knows no more ({headline} {own:.3f}) than one value everywhere would "
+        f"({constant:.3f}), and its loss ended at {loss:.3g}: it did not learn, so try another learning rate (--lr)"
     ]

@@ -14,10 +14,13 @@ from extract.memo import Memo
 
 
 def identified(images: ImageSet, ids: np.ndarray, memo: Memo) -> ImageSet:
-    """The set with the row ids of its maps; of one made from the image alone, they are those of the image."""
+    """The set with the row ids of its maps: of their files and of the image that each lies on.
+
+    A map is looked at together with its image when it is read, so a map on another image is another row.
+    """
     targets = images.targets
     assert targets is not None
-    found = [memo.row_ids(each) for each in targets.sources] or [ids]
+    found = [ids, *(memo.row_ids(each) for each in targets.sources)]
     return replace(images, targets=replace(targets, ids=_joined(found)))
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
+import jax
 import numpy as np
 
 from probes import resizing
@@ -19,7 +20,7 @@ from probes.dense import Maps
 from probes.metrics import boundaries
 from visbench import console
 from visbench.dense.streams import Stream
-from visbench.dense.training import EVALUATED, Run, first, joined
+from visbench.dense.training import EVALUATED, Run, joined, tallied
 
 Says = Callable[[Maps, np.ndarray], Any]  # features and targets of some images → (b, S, S, …) predictions
 
@@ -36,7 +37,8 @@ def of_guess(guess: np.ndarray) -> Says:
 
 def of_targets(task: Any, grid: tuple[int, int]) -> Says:
     """What a grid that knew the targets would say."""
-    return lambda maps, target: task.ceiling(target, grid)
+    ceiling = jax.jit(task.ceiling, static_argnums=1)
+    return lambda maps, target: ceiling(target, grid)
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,7 @@ class InFrame:
         """Of every image of the stream, in its order."""
         tallies = []
         for chosen, maps, target in stream.blocks(EVALUATED, rows):
-            predicted = np.asarray(says(maps, target))
-            tallies.append(first(self.task.tally(predicted, target), len(chosen)))
+            tallies.append(tallied(self.task, says(maps, target), target, len(chosen)))
         return joined(tallies)
 
     def context(self, stream: Stream) -> dict[str, float]:

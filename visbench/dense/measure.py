@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from probes.dense import Hparams, Maps, Program
+from probes.dense import Hparams, Program
 from probes.heads import make_head
 from probes.heads.table import HEADS
 from visbench import advice
@@ -16,8 +16,22 @@ from visbench.choosing import Fold, Selection, fraction_of, held_rows, make_fold
 from visbench.classifier import summary
 from visbench.data import RunData
 from visbench.dense import judging, scoring, training
+from visbench.dense.hints import collapse, idle
 from visbench.dense.judging import InFrame, Outlines
-from visbench.dense.settings import EPOCHS, FRACTION, HIDDEN, LEAVES, STEPS, Plan, make_plan, tap_name
+from visbench.dense.predicting import DensePredictor
+from visbench.dense.settings import (
+    EPOCHS,
+    FIXED,
+    HIDDEN,
+    LEAVES,
+    PROGRAMS,
+    STEPS,
+    Plan,
+    has,
+    held_out,
+    make_plan,
+    tap_name,
+)
 from visbench.dense.streams import Stream
 from visbench.dense.training import Run
 from visbench.errors import UsageError
@@ -28,6 +42,7 @@ from visbench.searching import Arm, Found, Search
 from visbench.trials import Trials
 
 CONVEX = ("semantic_segmentation", "generic_segmentation")  # losses that have a slope everywhere
+GAIN = 0.01  # of a score: for less, an edge of the grid is not worth a word
 SHOWN = 200  # training images that are scored too, to tell an underfitted probe from a poor backbone
 
 
@@ -38,17 +53,23 @@ class Streams(Protocol):
         """The images of these roles, one role behind the other, at these taps."""
 
 
-class DensePredictor:
-    """A trained head; `predict` gives maps of any size for features as they are stored."""
+class Roles(Protocol):
+    """What is to be known of images to choose on them: those that train and, if there are such, those of val."""
 
-    def __init__(self, run: Run, layers: tuple[int, ...], task: Any) -> None:
-        self.run, self.layers, self.task = run, layers, task
-        self.train_loss = float(np.atleast_1d(run.loss)[0]) if run.loss is not None else float("nan")
+    @property
+    def ids(self) -> Mapping[str, np.ndarray]:
+        """Role → (n, 16) digests of content, in the order of the stream."""
 
-    def predict(self, *grids: Any, size: tuple[int, int] = (224, 224)) -> np.ndarray:
-        """(n, H, W, …) for (n, h, w, d) features of each layer the head reads."""
-        found: np.ndarray = self.run.predict(Maps(tuple(map(np.asarray, grids))), size)[0]
-        return found
+
+@dataclass(frozen=True)
+class Learnt:
+    """The fits that are to be scored, and how their setting was chosen."""
+
+    runs: list[Run]  # one a seed
+    chosen: Setting
+    rows: np.ndarray  # of the stream, that trained them
+    found: Found | None  # None where there was nothing to choose
+    folds: list[Fold]
 
 
 @dataclass(frozen=True)
@@ -70,16 +91,12 @@ class Answer:
     @staticmethod
     def accepts(head: str) -> set[str]:
         """The settings that a head has."""
-        from visbench.dense.settings import FIXED, PROGRAMS
-
-        return {*LEAVES, *PROGRAMS[2:], *FIXED}
+        return {name for name in (*LEAVES, *PROGRAMS[2:], *FIXED) if has(head, name)}
 
     @staticmethod
     def varies(head: str) -> set[str]:
         """The axes that a grid may have."""
-        from visbench.dense.settings import PROGRAMS
-
-        return {*LEAVES, *PROGRAMS}
+        return {name for name in (*LEAVES, *PROGRAMS) if has(head, name)}
 
 
 class Dense:
@@ -90,6 +107,10 @@ class Dense:
         if options.shots is not None:
             raise UsageError(
                 f"--shots counts images a class, and {answer.name} has maps; --limit takes fewer images"
+            )
+        if "pixels" in options.controls:
+            raise UsageError(
+                f"the control pixels has no grid of patches, which {answer.name} reads; take random-weights or shuffle"
             )
         self.asked: Plan = make_plan(head, options)
         classic = options.protocol == "visbench"
@@ -102,6 +123,11 @@ class Dense:
         return self.asked.taps
 
     @property
+    def every(self) -> bool:
+        """Whether a backbone must have all taps: where layers are an axis, it may go without some."""
+        return "layer" not in self.asked.grid.axes
+
+    @property
     def fits(self) -> int:
         """How many fits it makes to choose; 0 where there is nothing to choose."""
         settings = len(self.asked.grid)
@@ -110,21 +136,22 @@ class Dense:
 
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
-        asked, (first, *_) = self.asked, self.asked.grid.settings()
-        varied = {name: list(values) for name, values in asked.grid.axes.items() if len(values) > 1}
-        fixed = {name: value for name, value in first.items() if name not in varied and name not in LEAVES}
+        asked, varied, (first, *_) = self.asked, self.asked.varied, self.asked.grid.settings()
         answer = self.answer.make(self.options.maps, run)
-        params = {"refit": self.refit, **fixed, "answer": _described(answer), "cls_token": asked.cls}
+        params = {
+            "refit": self.refit,
+            **asked.fixed,
+            "answer": _described(answer),
+            "cls_token": asked.cls or None,
+        }
         plan: dict[str, Any] = {
-            "probe": self.name,
+            "probe": " or ".join(asked.grid.axes.get("head", (self.name,))),
             "training": {
                 "optimizer": "adamw",
                 "epochs": asked.epochs or f"{EPOCHS}, and {STEPS} steps at least",
                 "batch_size": asked.batch,
             },
-            "task_params": {
-                key: value for key, value in params.items() if value not in (None, False) or key == "refit"
-            },
+            "task_params": {key: value for key, value in params.items() if value is not None},
             "seeds": self.seeds if len(self.seeds) > 1 else None,
             "hyperparameters": {} if varied else {name: first[name] for name in LEAVES},
             "selection": {},
@@ -138,12 +165,8 @@ class Dense:
             plan["selection"] = {
                 "how": f"{names} chosen on {selection.on(run.splits['val_split'])}",
                 "metric": self.answer.choose or self.answer.headline,
-                "fraction": fraction_of(selection, FRACTION),
-                "grid": {
-                    name: list(values)
-                    for name, values in asked.grid.axes.items()
-                    if name in varied or name in LEAVES
-                },
+                "fraction": fraction_of(selection, held_out(len(run.sets["train"]))),
+                "grid": {name: list(values) for name, values in asked.grid.axes.items()},
                 "widen": self.options.widen,
             }
         return plan
@@ -151,33 +174,45 @@ class Dense:
     def __call__(self, streams: Streams, run: RunData, trials: Trials) -> Outcome:
         """Choose, train, and score once."""
         task = self.answer.make(self.options.maps, run)
-        grid = self._available(trials)
-        taps = [tap for tap in self.taps if tap in trials.taps]
+        taps = self._taps(trials)
         roles = [role for role in ("train", "val") if role in run.sets]
         learnt, scored = streams(roles, taps), streams(["test"], taps)
-        work = _Work(self, task, taps, learnt)
-        rows, chosen = np.arange(len(run.sets["train"])), grid.settings()[0]
+        fit = self.learn(task, learnt, run, trials)
+        outcome = self._outcome(task, fit.runs, learnt, fit.rows, scored)
+        layers = self.asked.layers_of(fit.chosen)
+        outcome.tap, outcome.taps = (
+            tap_name("patches", layers[-1]),
+            [tap_name("patches", each) for each in layers],
+        )
+        outcome.probe = DensePredictor(fit.runs[0], layers, task, learnt)
+        outcome.hyperparameters = dict(fit.chosen)
+        outcome.selection = self.plan(run)["selection"]
+        if fit.found is not None:
+            outcome.trials = fit.found.rows()
+            outcome.selection["outcome"] = summary(fit.found, held_rows(fit.folds), trials.file)
+            outcome.warnings += advice.edges(fit.found, of=self._looked_at, least=GAIN)
+        return outcome
+
+    def learn(self, task: Any, stream: Stream, roles: Roles, trials: Trials) -> Learnt:
+        """Choose among the settings where there are several, then train; what is scored is not looked at."""
+        grid = self._available(trials)
+        work = _Work(self, task, self._taps(trials), stream)
+        rows, chosen = np.arange(len(roles.ids["train"])), grid.settings()[0]
         found: Found | None = None
         folds: list[Fold] = []
         if len(grid) > 1:
-            selection = self._selection(run)
-            folds = self._folds(selection, run)
+            selection = self._selection(roles)
+            folds = self._folds(selection, roles)
             found = self._search(work, grid, folds, trials)
             chosen = found.chosen
             rows = rows if selection.kind != "holdout" else folds[0].fits
         if self.refit:
-            rows = np.arange(len(learnt))
+            rows = np.arange(len(stream))
         runs = [work.trained([chosen], rows, seed)[0][0] for seed in self.seeds]
-        outcome = self._outcome(task, runs, learnt, rows, scored)
-        outcome.tap = tap_name("patches", self.asked.layers_of(chosen)[-1])
-        outcome.probe = DensePredictor(runs[0], self.asked.layers_of(chosen), task)
-        outcome.hyperparameters = dict(chosen)
-        outcome.selection = self.plan(run)["selection"]
-        if found is not None:
-            outcome.trials = found.rows()
-            outcome.selection["outcome"] = summary(found, held_rows(folds), trials.file)
-            outcome.warnings += advice.edges(found, of=self._looked_at)
-        return outcome
+        losses = [float(np.atleast_1d(each.loss)[0]) for each in runs if each.loss is not None]
+        if not np.isfinite(losses).all():
+            raise UsageError(f"the {self.name} head diverged; try a smaller learning rate (--lr)")
+        return Learnt(runs, chosen, rows, found, folds)
 
     def start(self, head: str) -> str | None:
         """How the last layer of a head starts: from zeros where that takes the seed's noise away and does no harm."""
@@ -190,6 +225,10 @@ class Dense:
         """The axes whose edge says something; the usual two weight decays are both at one."""
         given = self.options.grid or {}
         return [name for name in self.asked.grid.axes if name in given or name != "weight_decay"]
+
+    def _taps(self, trials: Trials) -> list[str]:
+        """Those that the backbone has."""
+        return [tap for tap in self.taps if tap in trials.taps]
 
     def _available(self, trials: Trials) -> Grid:
         """The grid without the layers that the backbone lacks."""
@@ -216,7 +255,7 @@ class Dense:
             search = Search(measure, replicates, trials.journal, advance, self.answer.lower)
             return search.run([Arm({}, grid)], widen=self.options.widen)
 
-    def _folds(self, selection: Selection, run: RunData) -> list[Fold]:
+    def _folds(self, selection: Selection, run: Roles) -> list[Fold]:
         def rows(role: str) -> Rows | None:
             if role not in run.ids:
                 return None
@@ -225,14 +264,14 @@ class Dense:
 
         train = rows("train")
         assert train is not None
-        return make_folds(selection, train, rows("val"), seed=self.options.seed, fraction=FRACTION)
+        return make_folds(
+            selection, train, rows("val"), seed=self.options.seed, fraction=held_out(len(train))
+        )
 
     def _outcome(
         self, task: Any, runs: list[Run], learnt: Stream, rows: np.ndarray, scored: Stream
     ) -> Outcome:
         losses = [float(np.atleast_1d(each.loss)[0]) for each in runs if each.loss is not None]
-        if not np.isfinite(losses).all():
-            raise UsageError(f"the {self.name} head diverged; try a smaller learning rate (--lr)")
         judge = self._judge(task)
         tallies = [judge.tally(scored, judging.of_run(each)) for each in runs]
         outcome = scoring.score(judge.metric, tallies, seed=self.options.seed)
@@ -254,6 +293,8 @@ class Dense:
             tally = judge.tally(scored, says, quick=True)
             outcome.context[f"{name}_{headline}"] = scoring.values(judge.metric, tally)[headline]
         outcome.context |= judge.context(scored)
+        outcome.warnings += collapse(task, runs[0], learnt, shown)
+        outcome.warnings += idle(outcome.context, headline, float(np.mean(losses)), lower=self.answer.lower)
         outcome.convergence = {"train_loss": float(np.mean(losses))}
         return outcome
 
@@ -262,8 +303,8 @@ class Dense:
             return Outlines(task, processes=self.options.caller == "cli")
         return self.answer.judge(task)
 
-    def _selection(self, run: RunData) -> Selection:
-        selection = parse_selection(self.options.select, has_val="val" in run.sets)
+    def _selection(self, run: Roles) -> Selection:
+        selection = parse_selection(self.options.select, has_val="val" in run.ids)
         if selection.kind == "cv" and not self.refit:
             raise UsageError(
                 f"--select {selection} does not go with --no-refit: choose on val or on a holdout"
@@ -304,14 +345,16 @@ class _Work:
 
     def _run(self, settings: Sequence[Setting]) -> Run:
         """The run of settings that differ in numbers alone."""
-        first, asked = settings[0], self.measure.asked
+        asked = self.measure.asked
+        first = asked.whole(settings[0])
         layers = asked.layers_of(first)
         head = make_head(
             first["head"],
             channels=self.task.channels,
             layers=len(layers),
-            hidden_dim=first["hidden_dim"] or HIDDEN.get(first["head"]),
-            readout=asked.cls or None,
+            hidden_dim=(first["hidden_dim"] if has(first["head"], "hidden_dim") else None)
+            or HIDDEN.get(first["head"]),
+            readout=(asked.cls and has(first["head"], "cls_token")) or None,
             start=self.measure.start(first["head"]),
         )
         grids = [tap for tap in self.taps if tap.startswith("patches")]
@@ -319,7 +362,7 @@ class _Work:
             Program(head, self.task, first["loss_stride"], HEADS[first["head"]].side_by_side),
             tuple(grids.index(tap_name("patches", layer)) for layer in layers),
             Hparams(*(np.array([each[name] for each in settings], np.float32) for name in LEAVES)),
-            cls=asked.cls,
+            cls=asked.cls and has(first["head"], "cls_token"),
             standardize=first["standardize"],
         )
 

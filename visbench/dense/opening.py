@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from extract.datasets import ImageSet, Splits, ade, bsds, open_dataset, voc
+from extract.datasets import SPLITS, ImageSet, Splits, ade, bsds, open_dataset, voc
 from extract.datasets.dense import layout_of, open_dense
 from extract.datasets.domains import DOMAIN_OF_TASK
 from extract.datasets.maps import TARGET_FOLDERS
@@ -128,8 +128,26 @@ def _made(reader: Any, data: Any, options: Options, name: str | None) -> Splits:
     def with_targets(images: ImageSet) -> ImageSet:
         return replace(images, labels=None, classes=(), targets=Targets(images.names, (), reader))
 
-    opened = open_dataset(data, name=name, **options.reading)
+    opened = open_dataset(_images_alone(data), name=name or _name(data))
     return replace(opened, sets={split: with_targets(images) for split, images in opened.items()})
+
+
+def _images_alone(data: Any) -> Any:
+    """Of a folder of images and maps the images: the maps beside them are no pictures."""
+    if not isinstance(data, str | os.PathLike) or not (root := Path(data).expanduser()).is_dir():
+        return data
+    if (root / "images").is_dir() and len(_folders(root)) > 1:
+        return root / "images"
+    splits = {folder.name: folder / "images" for folder in _folders(root) if folder.name.lower() in SPLITS}
+    return splits if splits and all(folder.is_dir() for folder in splits.values()) else data
+
+
+def _folders(root: Path) -> list[Path]:
+    return [folder for folder in root.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
+
+
+def _name(data: Any) -> str | None:
+    return Path(data).resolve().name if isinstance(data, str | os.PathLike) else None
 
 
 def _labels(maps: Mapping[str, Any], layout: str) -> MapReader:
@@ -141,7 +159,13 @@ def _labels(maps: Mapping[str, Any], layout: str) -> MapReader:
             "that 0 … 10 are classes; `visbench check` shows which labels occur"
         )
     ignored = maps.get("ignore_index", 255)
-    return LabelReader(num_classes=count, ignore_index=_plain(ignored), offset=offset)
+    return LabelReader(
+        num_classes=count,
+        ignore_index=_plain(ignored),
+        offset=offset,
+        palette=_palette(maps.get("palette")),
+        key=maps.get("target_key"),
+    )
 
 
 def _foreground(maps: Mapping[str, Any], layout: str) -> MapReader:
@@ -149,6 +173,7 @@ def _foreground(maps: Mapping[str, Any], layout: str) -> MapReader:
         foreground=_plain(maps.get("foreground")),
         ignore_index=_plain(maps.get("ignore_index")),
         above=maps.get("foreground_above"),
+        key=maps.get("target_key"),
     )
 
 
@@ -172,12 +197,32 @@ def _log_response(maps: Mapping[str, Any], layout: str) -> MapReader:
 
 def _normals(maps: Mapping[str, Any], layout: str) -> MapReader:
     given = {key: maps.get(f"normal_{key}") for key in ("colours", "order", "flip")}
-    return NormalsReader(**{key: value for key, value in given.items() if value is not None})
+    chosen = {key: value for key, value in given.items() if value is not None}
+    return NormalsReader(**chosen, key=maps.get("target_key"))
 
 
 def _numbers(maps: Mapping[str, Any]) -> dict[str, Any]:
     """What stored numbers mean; Taskonomy's own where nothing is said of them."""
-    return {"scale": maps.get("target_scale"), "hole": _plain(maps.get("target_hole"))}
+    scale = maps.get("target_scale")
+    return {
+        "scale": None if scale is None else float(scale),
+        "hole": _plain(maps.get("target_hole")),
+        "key": maps.get("target_key"),
+    }
+
+
+def _palette(given: Any) -> tuple[tuple[int, int, int], ...] | None:
+    """The colour of each class: as told, or of a text file that has red, green and blue of a class a line."""
+    if given is None or not isinstance(given, str | os.PathLike):
+        return None if given is None else tuple((int(r), int(g), int(b)) for r, g, b in given)
+    path = Path(given).expanduser()
+    try:
+        lines = [line.replace(",", " ").split()[:3] for line in path.read_text().splitlines() if line.strip()]
+        return tuple((int(red), int(green), int(blue)) for red, green, blue in lines)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--palette {path}: wanted a text file with red, green and blue of a class a line, as 128 64 128; {error}"
+        ) from error
 
 
 def _plain(ignored: Any) -> Any:

@@ -15,8 +15,11 @@ from visbench.dense import targets
 from visbench.dense.kinds import KINDS
 from visbench.dense.streams import Stream
 from visbench.errors import UsageError
+from visbench.opening import refuse_unreadable
 from visbench.reading import shuffled
 from visbench.sources import Source
+
+AT_ONCE = 64  # maps looked at together
 
 if TYPE_CHECKING:
     from visbench.pipeline import Session
@@ -30,11 +33,33 @@ class Mapped:
 
     def prepare(self, source: Source) -> None:
         """Read the target maps that are not stored yet: what is wrong with one shows before anything is extracted."""
-        self._identity(source)
+        unreadable: dict[str, str] = {}
+        session = self._session
+        identity = self._identity(source, unreadable)
+        refuse_unreadable(unreadable, session.options)
+        if unreadable:
+            session.data.drop(unreadable)
+        for role in self._session.data.sets:
+            self._refuse_void(role, identity)
+
+    def _refuse_void(self, role: str, identity: str) -> None:
+        """Refuse maps none of which says anything: there is nothing to learn from, or nothing to score."""
+        found, targets = self._truth(role, None), self._targets(role)
+        void = KINDS[targets.reader.kind].void
+        for start in range(0, len(found), AT_ONCE):
+            maps = self._session.store.view(identity, found[start : start + AT_ONCE]).read()
+            if (maps != void).any():
+                return
+        images = self._session.data.sets[role]
+        split = f"the {images.split} split of " if images.split else ""
+        raise UsageError(
+            f"no map of {split}{images.name} has a pixel that says something, so there is nothing to "
+            f"{'score' if role == 'test' else 'learn from'}; `visbench check --task` shows how much of the maps is void"
+        )
 
     def __call__(self, source: Source, plan: Plan) -> Callable[[Sequence[str], Sequence[str]], Stream]:
         """The images of some roles, one behind the other, at some taps."""
-        session, identity = self._session, self._identity(source)
+        session, identity = self._session, self._identity(source, {})
 
         def stream(roles: Sequence[str], taps: Sequence[str]) -> Stream:
             ids = np.concatenate([session.data.ids[role] for role in roles])
@@ -54,19 +79,19 @@ class Mapped:
 
         return stream
 
-    def _identity(self, source: Source) -> str:
+    def _identity(self, source: Source, unreadable: dict[str, str]) -> str:
         session = self._session
         sets = list(session.data.sets.values())
-        return targets.ensure(sets, self._frame(source), session.options, session.store)
+        return targets.ensure(sets, self._frame(source), session.options, session.store, unreadable)
 
     def _frame(self, source: Source) -> Frame:
         sampling = "left" if self._session.options.protocol == "visbench" else "centre"
         return Frame(_frame_size(source), sampling)
 
-    def _truth(self, role: str, source: Source) -> np.ndarray:
+    def _truth(self, role: str, source: Source | None) -> np.ndarray:
         ids = self._targets(role).ids
         assert ids is not None
-        if source.shuffled and role != "test":
+        if source is not None and source.shuffled and role != "test":
             ids = ids[shuffled(self._session.data.ids[role], self._session.options.seed)]
         return ids
 

@@ -24,14 +24,15 @@ USUAL = {"learning_rate": (5e-4, 3e-3, 2e-2, 1e-1), "weight_decay": (1e-4, 1e-2)
 EPOCHS, BATCH = 10, 8
 STEPS = 500  # at least, where nobody says how many epochs: few images would leave the head half trained
 HIDDEN = {"conv_block": 128, "fpn": 128, "dpt": 64}  # channels, where nobody says: dpt's own 256 takes a GPU
-FRACTION = 0.1  # of the training images, held out to choose on
+FRACTION, FEWEST = 0.1, 6  # of the training images, held out to choose on
 
 
 @dataclass(frozen=True)
 class Plan:
     """Everything that is asked of a dense probe but the data."""
 
-    grid: Grid
+    grid: Grid  # of what varies, and of the numbers that are trained side by side
+    fixed: Setting  # what is the same for all settings
     epochs: int | None  # None: 10, or as many as make 500 steps
     batch: int
     layers: tuple[int, ...]  # that a head reads, where the grid does not vary them
@@ -45,12 +46,26 @@ class Plan:
         """The layers that the head of a setting reads, as asked."""
         return (setting["layer"],) if "layer" in setting else self.layers
 
+    def whole(self, setting: Setting) -> Setting:
+        """A setting of the grid with what is the same for all."""
+        return {**self.fixed, **setting}
+
+    @property
+    def varied(self) -> list[str]:
+        """The axes that have several values."""
+        return [name for name, values in self.grid.axes.items() if len(values) > 1]
+
     @property
     def taps(self) -> list[str]:
         """Every tap that some setting reads."""
         layers = dict.fromkeys(layer for one in self.grid.settings() for layer in self.layers_of(one))
         kinds = ("patches", "cls") if self.cls else ("patches",)
         return [tap_name(kind, layer) for kind in kinds for layer in layers]
+
+
+def held_out(images: int) -> float:
+    """The share of so many training images that settings are chosen on: a tenth, but six where that is a third."""
+    return min(1 / 3, max(FRACTION, FEWEST / images))
 
 
 def tap_name(kind: str, layer: int) -> str:
@@ -84,8 +99,10 @@ def make_plan(head: str, options: Options) -> Plan:
             continue
         default = usual[name] if name in LEAVES else (defaults[name],)
         table[name] = _values(name, axes.get(name, given.get(name, default)))
+    axes_of = {name: values for name, values in table.items() if len(values) > 1 or name in LEAVES}
     plan = Plan(
-        Grid(table),
+        Grid(axes_of),
+        {name: value for name, (value, *_) in table.items() if name not in axes_of},
         epochs=_count("epochs", given.get("epochs", EPOCHS)) if classic or "epochs" in given else None,
         batch=_count("train_batch_size", given.get("train_batch_size", BATCH)),
         layers=layers,
@@ -146,14 +163,27 @@ def _count(name: str, value: Any) -> int:
 
 
 def _check_heads(plan: Plan) -> None:
-    for setting in plan.grid.settings():
-        head, layers = setting["head"], plan.layers_of(setting)
-        if len(layers) > 1 and list(layers) != sorted(set(layers)) and min(layers) >= 0:
-            raise UsageError(f"layers {', '.join(map(str, layers))} have to increase")
-        check_head(
-            head,
-            channels=1,
-            layers=len(layers),
-            hidden_dim=setting["hidden_dim"],
-            readout=plan.cls or None,
-        )
+    _check_order(plan.layers)
+    settings = [plan.whole(setting) for setting in plan.grid.settings()]
+    heads = dict.fromkeys(setting["head"] for setting in settings)
+    for name, asked in (("hidden_dim", settings[0]["hidden_dim"] is not None), ("cls_token", plan.cls)):
+        if asked and not any(has(head, name) for head in heads):
+            having = " and ".join(head for head in HEADS if has(head, name))
+            raise UsageError(f"{' and '.join(heads)} has no setting {name}; it is one of {having}")
+    for setting in settings:
+        check_head(setting["head"], channels=1, layers=len(plan.layers_of(setting)))
+
+
+def has(head: str, name: str) -> bool:
+    """Whether a head has `hidden_dim` or `cls_token`; all other settings are those of every head."""
+    inside = {"hidden_dim": "hidden_dim", "cls_token": "readout"}.get(name)
+    return inside is None or inside in HEADS[head].settings
+
+
+def _check_order(layers: Sequence[int]) -> None:
+    """Several layers are counted from one end, and increase."""
+    listed = ", ".join(map(str, layers))
+    if len({layer < 0 for layer in layers}) > 1:
+        raise UsageError(f"layers {listed} are counted from both ends; count all from 0, or all from the end")
+    if list(layers) != sorted(set(layers)):
+        raise UsageError(f"layers {listed} have to increase, each once")

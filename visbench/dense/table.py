@@ -7,7 +7,7 @@ from visbench.maplayouts import LAYOUTS
 from visbench.task import Task
 
 MAPS = "images with maps"
-_PLACES = ("image_dir", "target_dir", "stems", "train_stems")
+_PLACES = ("image_dir", "target_dir", "stems", "train_stems", "target_key")
 _NUMBERS = ("target_scale", "target_hole")
 _DEPTH = (*_PLACES, *_NUMBERS, "max_depth", "nyu_crop", "domain")
 _RESPONSE = (*_PLACES, *_NUMBERS, "domain")
@@ -47,7 +47,7 @@ DENSE = (
         "semantic_segmentation",
         "high",
         "How well a read-out of patch features names the class of every pixel.",
-        (*_PLACES, "num_classes", "ignore_index", "label_offset", "voc"),
+        (*_PLACES, "num_classes", "ignore_index", "label_offset", "palette", "voc"),
         first="miou",
         higher="miou miou_per_image pixel_acc pixel_acc_per_image mean_acc fw_iou precision recall f1",
     ),

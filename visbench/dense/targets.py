@@ -15,6 +15,7 @@ import numpy as np
 
 from extract.datasets import ImageSet
 from extract.datasets.targets import Targets
+from extract.errors import UnreadableImageError
 from extract.ids import keys
 from extract.images import MAX_PIXELS, header, read_image
 from extract.maps.frame import Frame
@@ -35,9 +36,14 @@ def identity(targets: Targets, frame: Frame) -> Identity:
     return Identity(digest_json(plain), plain)
 
 
-def ensure(sets: Sequence[ImageSet], frame: Frame, options: Options, store: Store) -> str:
-    """See that the map of every image is stored; the digest of their identity."""
-    (targets,) = {id(each.targets): each.targets for each in sets[:1]}.values()
+def ensure(
+    sets: Sequence[ImageSet], frame: Frame, options: Options, store: Store, unreadable: dict[str, str]
+) -> str:
+    """See that the map of every image is stored; the digest of their identity.
+
+    Images that cannot be read have no map to lie on them: their names and the reason come into `unreadable`.
+    """
+    targets = sets[0].targets
     assert targets is not None
     which, kind = identity(targets, frame), KINDS[targets.reader.kind]
     todo = [(images, row) for images in sets for row in _lacking(images, which, store)]
@@ -50,8 +56,15 @@ def ensure(sets: Sequence[ImageSet], frame: Frame, options: Options, store: Stor
         ThreadPoolExecutor(options.workers or os.cpu_count()) as pool,
     ):
         for batch in _batches(todo):
-            rows = list(pool.map(lambda one: _read(one[0], one[1], frame, kind, options), batch))
-            writer.add(np.stack([_ids(images)[row] for images, row in batch]), np.stack(rows))
+            found = list(pool.map(lambda one: _read(one[0], one[1], frame, kind, options), batch))
+            unreadable |= {each.name: each.reason for each in found if isinstance(each, UnreadableImageError)}
+            good = [
+                (_ids(images)[row], each)
+                for (images, row), each in zip(batch, found, strict=True)
+                if isinstance(each, np.ndarray)
+            ]
+            if good:
+                writer.add(*map(np.stack, zip(*good, strict=True)))
             advance(len(batch))
     return which.digest
 
@@ -65,8 +78,19 @@ def _lacking(images: ImageSet, which: Identity, store: Store) -> list[int]:
     return rows
 
 
-def _read(images: ImageSet, row: int, frame: Frame, kind: Kind, options: Options) -> np.ndarray:
-    """One map in its frame."""
+def _read(
+    images: ImageSet, row: int, frame: Frame, kind: Kind, options: Options
+) -> np.ndarray | UnreadableImageError:
+    """One map in its frame, or why its image cannot be read."""
+    try:
+        return _framed(images, row, frame, kind, options)
+    except UnreadableImageError as error:
+        if error.name != images.names[row]:  # it is the map
+            raise
+        return error
+
+
+def _framed(images: ImageSet, row: int, frame: Frame, kind: Kind, options: Options) -> np.ndarray:
     targets, name, source = images.targets, images.names[row], images.sources[row]
     assert targets is not None
     limit = options.max_pixels or MAX_PIXELS

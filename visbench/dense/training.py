@@ -99,7 +99,7 @@ def evaluate(stream: Stream, runs: Sequence[Run], rows: np.ndarray | None = None
         for run, tallies in zip(runs, found, strict=True):
             size = (target.shape[1], target.shape[2])
             for tally, predicted in zip(tallies, run.predict(maps, size), strict=True):
-                tally.append(first(run.program.task.tally(predicted, target), len(chosen)))
+                tally.append(tallied(run.program.task, predicted, target, len(chosen)))
     return [[joined(tally) for tally in tallies] for tallies in found]
 
 
@@ -148,6 +148,7 @@ def _settings(run: Run) -> int:
     return len(np.atleast_1d(np.asarray(run.hparams.learning_rate)))
 
 
-def first(tally: Any, count: int) -> Any:
-    """The first `count` images of a tally, on the host."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], tally)
+def tallied(task: Any, predicted: Any, target: np.ndarray, count: int) -> Any:
+    """The tally of the first `count` images, on the host."""
+    found = task.tally(jax.numpy.asarray(predicted), jax.numpy.asarray(target))
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], found)
