@@ -30,9 +30,13 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Classes 0 … num_classes − 1; 255 is void."""
+    """Classes 0 … num_classes − 1; 255 is void.
+
+    `scene_parsing` adds that benchmark's one number, the mean of pixel accuracy and mIoU (Zhou et al., CVPR 2017).
+    """
 
     num_classes: int
+    scene_parsing: bool = False
 
     @property
     def channels(self) -> int:
@@ -74,7 +78,10 @@ class Segmentation:
 
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pixels together."""
-        return metric.value(sums)
+        values = metric.value(sums)
+        if self.scene_parsing:
+            values["scene_parsing"] = (values["pixel_acc"] + values["miou"]) / 2
+        return values
 
     def valid(self, target: UInt8[np.ndarray | Array, "*b S S"]) -> Bool[np.ndarray | Array, "*b S S"]:
         """Where there is a class."""

@@ -24,7 +24,8 @@ Maps = Mapping[str, Any]
 def _segmentation(maps: Maps, run: RunData) -> Segmentation:
     targets = run.sets["test"].targets
     assert targets is not None
-    return Segmentation(int(getattr(targets.reader, "num_classes", 0)))
+    parsing = targets.params.get("layout") == "ade"  # ADE20K's challenge
+    return Segmentation(int(getattr(targets.reader, "num_classes", 0)), scene_parsing=parsing)
 
 
 def _depth(maps: Maps, run: RunData) -> Depth:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from probes.dense import Hparams, Program
-from probes.heads import make_head
-from probes.heads.table import HEADS
 from visbench import advice
-from visbench.choosing import Fold, Selection, fraction_of, held_rows, make_folds, parse_selection
+from visbench.choosing import fraction_of, held_rows, parse_selection
 from visbench.classifier import summary
 from visbench.data import RunData
-from visbench.dense import judging, scoring, training
+from visbench.dense import judging, scoring
 from visbench.dense.hints import collapse, idle
 from visbench.dense.judging import InFrame, Outlines
+from visbench.dense.learning import Learner
 from visbench.dense.predicting import DensePredictor
 from visbench.dense.settings import (
     EPOCHS,
     FIXED,
-    HIDDEN,
     LEAVES,
     PROGRAMS,
     STEPS,
@@ -35,13 +32,10 @@ from visbench.dense.settings import (
 from visbench.dense.streams import Stream
 from visbench.dense.training import Run
 from visbench.errors import UsageError
-from visbench.grid import Grid, Setting
 from visbench.options import Options
-from visbench.outcome import Outcome, Rows
-from visbench.searching import Arm, Found, Search
+from visbench.outcome import Outcome
 from visbench.trials import Trials
 
-CONVEX = ("semantic_segmentation", "generic_segmentation")  # losses that have a slope everywhere
 GAIN = 0.01  # of a score: for less, an edge of the grid is not worth a word
 SHOWN = 200  # training images that are scored too, to tell an underfitted probe from a poor backbone
 
@@ -51,25 +45,6 @@ class Streams(Protocol):
 
     def __call__(self, roles: Sequence[str], taps: Sequence[str]) -> Stream:
         """The images of these roles, one role behind the other, at these taps."""
-
-
-class Roles(Protocol):
-    """What is to be known of images to choose on them: those that train and, if there are such, those of val."""
-
-    @property
-    def ids(self) -> Mapping[str, np.ndarray]:
-        """Role → (n, 16) digests of content, in the order of the stream."""
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """The fits that are to be scored, and how their setting was chosen."""
-
-    runs: list[Run]  # one a seed
-    chosen: Setting
-    rows: np.ndarray  # of the stream, that trained them
-    found: Found | None  # None where there was nothing to choose
-    folds: list[Fold]
 
 
 @dataclass(frozen=True)
@@ -116,6 +91,10 @@ class Dense:
         classic = options.protocol == "visbench"
         self.refit = options.refit and not classic
         self.seeds = [options.seed + number for number in range(options.seeds)]
+        chosen_by = answer.choose or answer.headline
+        self.learner = Learner(
+            answer.name, chosen_by, answer.lower, self.asked, options, self.refit, self.seeds
+        )
 
     @property
     def taps(self) -> list[str]:
@@ -156,15 +135,17 @@ class Dense:
             "hyperparameters": {} if varied else {name: first[name] for name in LEAVES},
             "selection": {},
         }
+        if getattr(answer, "scene_parsing", False):
+            plan["task_params"]["protocol"] = "scene_parsing"
         if self.answer.classic and self.options.protocol == "visbench":
             plan["task_params"]["protocol"] = self.answer.classic
         if varied:
-            selection = self._selection(run)
+            selection = self.learner.selection(run)
             *others, last = varied
             names = f"{', '.join(others)} and {last}" if others else last
             plan["selection"] = {
                 "how": f"{names} chosen on {selection.on(run.splits['val_split'])}",
-                "metric": self.answer.choose or self.answer.headline,
+                "metric": self.learner.chosen_by,
                 "fraction": fraction_of(selection, held_out(len(run.sets["train"]))),
                 "grid": {name: list(values) for name, values in asked.grid.axes.items()},
                 "widen": self.options.widen,
@@ -174,16 +155,14 @@ class Dense:
     def __call__(self, streams: Streams, run: RunData, trials: Trials) -> Outcome:
         """Choose, train, and score once."""
         task = self.answer.make(self.options.maps, run)
-        taps = self._taps(trials)
+        taps = self.learner.taps(trials)
         roles = [role for role in ("train", "val") if role in run.sets]
         learnt, scored = streams(roles, taps), streams(["test"], taps)
-        fit = self.learn(task, learnt, run, trials)
+        fit = self.learner.learn(task, learnt, run, trials)
         outcome = self._outcome(task, fit.runs, learnt, fit.rows, scored)
         layers = self.asked.layers_of(fit.chosen)
-        outcome.tap, outcome.taps = (
-            tap_name("patches", layers[-1]),
-            [tap_name("patches", each) for each in layers],
-        )
+        outcome.taps = [tap_name("patches", each) for each in layers]
+        outcome.tap = outcome.taps[-1]
         outcome.probe = DensePredictor(fit.runs[0], layers, task, learnt)
         outcome.hyperparameters = dict(fit.chosen)
         outcome.selection = self.plan(run)["selection"]
@@ -193,80 +172,11 @@ class Dense:
             outcome.warnings += advice.edges(fit.found, of=self._looked_at, least=GAIN)
         return outcome
 
-    def learn(self, task: Any, stream: Stream, roles: Roles, trials: Trials) -> Learnt:
-        """Choose among the settings where there are several, then train; what is scored is not looked at."""
-        grid = self._available(trials)
-        work = _Work(self, task, self._taps(trials), stream)
-        rows, chosen = np.arange(len(roles.ids["train"])), grid.settings()[0]
-        found: Found | None = None
-        folds: list[Fold] = []
-        if len(grid) > 1:
-            selection = self._selection(roles)
-            folds = self._folds(selection, roles)
-            found = self._search(work, grid, folds, trials)
-            chosen = found.chosen
-            rows = rows if selection.kind != "holdout" else folds[0].fits
-        if self.refit:
-            rows = np.arange(len(stream))
-        runs = [work.trained([chosen], rows, seed)[0][0] for seed in self.seeds]
-        losses = [float(np.atleast_1d(each.loss)[0]) for each in runs if each.loss is not None]
-        if not np.isfinite(losses).all():
-            raise UsageError(f"the {self.name} head diverged; try a smaller learning rate (--lr)")
-        return Learnt(runs, chosen, rows, found, folds)
-
-    def start(self, head: str) -> str | None:
-        """How the last layer of a head starts: from zeros where that takes the seed's noise away and does no harm."""
-        if self.options.protocol == "visbench":
-            return "torch"
-        return "zeros" if head == "linear" and self.answer.name in CONVEX else None
-
     @property
     def _looked_at(self) -> Sequence[str]:
         """The axes whose edge says something; the usual two weight decays are both at one."""
         given = self.options.grid or {}
         return [name for name in self.asked.grid.axes if name in given or name != "weight_decay"]
-
-    def _taps(self, trials: Trials) -> list[str]:
-        """Those that the backbone has."""
-        return [tap for tap in self.taps if tap in trials.taps]
-
-    def _available(self, trials: Trials) -> Grid:
-        """The grid without the layers that the backbone lacks."""
-        axes = dict(self.asked.grid.axes)
-        if "layer" in axes:
-            axes["layer"] = tuple(each for each in axes["layer"] if tap_name("patches", each) in trials.taps)
-        return Grid(axes)
-
-    def _search(self, work: _Work, grid: Grid, folds: Sequence[Fold], trials: Trials) -> Found:
-        replicates = [(fold, seed) for fold in range(len(folds)) for seed in self.seeds]
-        chosen_by = self.answer.choose or self.answer.headline
-
-        def measure(
-            arm: Arm, settings: Sequence[Setting], replicate: tuple[int, int]
-        ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            fold = folds[replicate[0]]
-            runs = work.trained(settings, fold.fits, replicate[1])
-            tallies = training.evaluate(work.stream, [each for each, _ in runs], fold.held)
-            for (_, places), each in zip(runs, tallies, strict=True):
-                scores = [scoring.values(work.task, tally)[chosen_by] for tally in each]
-                yield places, np.array(scores)
-
-        with trials.progress(len(grid) * len(replicates)) as advance:
-            search = Search(measure, replicates, trials.journal, advance, self.answer.lower)
-            return search.run([Arm({}, grid)], widen=self.options.widen)
-
-    def _folds(self, selection: Selection, run: Roles) -> list[Fold]:
-        def rows(role: str) -> Rows | None:
-            if role not in run.ids:
-                return None
-            ids = run.ids[role]
-            return Rows(np.empty((len(ids), 0)), np.zeros(len(ids), int), ids)
-
-        train = rows("train")
-        assert train is not None
-        return make_folds(
-            selection, train, rows("val"), seed=self.options.seed, fraction=held_out(len(train))
-        )
 
     def _outcome(
         self, task: Any, runs: list[Run], learnt: Stream, rows: np.ndarray, scored: Stream
@@ -275,7 +185,7 @@ class Dense:
         judge = self._judge(task)
         tallies = [judge.tally(scored, judging.of_run(each)) for each in runs]
         outcome = scoring.score(judge.metric, tallies, seed=self.options.seed)
-        headline, quick = self.answer.headline, self.answer.choose or self.answer.headline
+        headline, quick = self.answer.headline, self.learner.chosen_by
         if not np.isfinite(outcome.metrics[headline]):
             raise UsageError(
                 f"no image of the scored split has a pixel that says something, so {headline} has no value; "
@@ -284,7 +194,8 @@ class Dense:
         shown = rows[np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).round().astype(int)]
         trained = InFrame(task).tally(learnt, judging.of_run(runs[0]), rows=shown)
         outcome.context[f"train_{quick}"] = scoring.values(task, trained)[quick]
-        grid = tuple(max(view.shape[axis] for view in scored.views) for axis in (1, 2))
+        read = [scored.views[layer] for layer in runs[0].layers]
+        grid = tuple(max(view.shape[axis] for view in read) for axis in (1, 2))
         beside = {
             name: judging.of_guess(each) for name, each in scoring.baselines(task, learnt, rows).items()
         }
@@ -303,72 +214,7 @@ class Dense:
             return Outlines(task, processes=self.options.caller == "cli")
         return self.answer.judge(task)
 
-    def _selection(self, run: Roles) -> Selection:
-        selection = parse_selection(self.options.select, has_val="val" in run.ids)
-        if selection.kind == "cv" and not self.refit:
-            raise UsageError(
-                f"--select {selection} does not go with --no-refit: choose on val or on a holdout"
-            )
-        return selection
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What trainings of one measurement share."""
-
-    measure: Dense
-    task: Any
-    taps: Sequence[str]
-    stream: Stream
-
-    def trained(
-        self, settings: Sequence[Setting], rows: np.ndarray, seed: int
-    ) -> list[tuple[Run, np.ndarray]]:
-        """Every setting trained in one pass: runs, and the places of their settings."""
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for place, setting in enumerate(settings):
-            key = tuple(value for name, value in setting.items() if name not in LEAVES)
-            groups.setdefault(key, []).append(place)
-        runs = [
-            (self._run([settings[place] for place in places]), np.array(places)) for places in groups.values()
-        ]
-        asked = self.measure.asked
-        training.train(
-            self.stream,
-            [run for run, _ in runs],
-            rows,
-            epochs=asked.epochs_of(len(rows)),
-            batch=asked.batch,
-            seed=seed,
-        )
-        return runs
-
-    def _run(self, settings: Sequence[Setting]) -> Run:
-        """The run of settings that differ in numbers alone."""
-        asked = self.measure.asked
-        first = asked.whole(settings[0])
-        layers = asked.layers_of(first)
-        head = make_head(
-            first["head"],
-            channels=self.task.channels,
-            layers=len(layers),
-            hidden_dim=(first["hidden_dim"] if has(first["head"], "hidden_dim") else None)
-            or HIDDEN.get(first["head"]),
-            readout=(asked.cls and has(first["head"], "cls_token")) or None,
-            start=self.measure.start(first["head"]),
-        )
-        grids = [tap for tap in self.taps if tap.startswith("patches")]
-        return Run(
-            Program(head, self.task, first["loss_stride"], HEADS[first["head"]].side_by_side),
-            tuple(grids.index(tap_name("patches", layer)) for layer in layers),
-            Hparams(*(np.array([each[name] for each in settings], np.float32) for name in LEAVES)),
-            cls=asked.cls and has(first["head"], "cls_token"),
-            standardize=first["standardize"],
-        )
-
 
 def _described(answer: Any) -> Mapping[str, Any]:
     """The settings of a map task, for the record."""
-    from dataclasses import asdict
-
     return {"name": type(answer).__name__.lower(), **asdict(answer)}

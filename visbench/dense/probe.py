@@ -21,7 +21,8 @@ from visbench.classifier import summary
 from visbench.dense import judging, scoring
 from visbench.dense.given import checked_grid, checked_target, checked_tokens
 from visbench.dense.kinds import KINDS, Kind
-from visbench.dense.measure import Dense, Learnt
+from visbench.dense.learning import Learnt
+from visbench.dense.measure import Dense
 from visbench.dense.predicting import DensePredictor
 from visbench.dense.streams import Stream
 from visbench.errors import UsageError
@@ -141,7 +142,7 @@ class DenseProbe:
             _check_alike(parts)
         stream, drawn = self._stream(parts, roles)
         trials = Trials(frozenset(self.measure.taps))
-        learnt = self.measure.learn(self.task, stream, drawn, trials)
+        learnt = self.measure.learner.learn(self.task, stream, drawn, trials)
         return self._learnt(learnt, stream)
 
     def predict(self, features: Any, size: tuple[int, int] | None = None) -> np.ndarray:

@@ -49,7 +49,7 @@ DENSE = (
         "How well a read-out of patch features names the class of every pixel.",
         (*_PLACES, "num_classes", "ignore_index", "label_offset", "palette", "voc"),
         first="miou",
-        higher="miou miou_per_image pixel_acc pixel_acc_per_image mean_acc fw_iou precision recall f1",
+        higher="miou miou_per_image pixel_acc pixel_acc_per_image mean_acc fw_iou precision recall f1 scene_parsing",
     ),
     _row(
         "generic_segmentation",

@@ -112,3 +112,10 @@ def test_shifted_and_transposed_targets_score_less():
     assert miou(target) > 0.8
     assert miou(np.roll(target, 8, 2)) < miou(target) - 0.3
     assert miou(target.transpose(0, 2, 1)) < miou(target) - 0.3
+
+
+def test_scene_parsing_is_the_mean_of_two_numbers(drawn):
+    raw, target = drawn
+    task = Segmentation(CLASSES, scene_parsing=True)
+    values = task.pooled(task.tally(task.predict(raw, (SIDE, SIDE)), target))
+    np.testing.assert_allclose(values["scene_parsing"], (values["pixel_acc"] + values["miou"]) / 2)

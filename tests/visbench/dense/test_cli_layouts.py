@@ -71,6 +71,9 @@ def test_ade_counts_classes_from_one(files, segmented, line, tmp_path):
             files.save(root / "annotations" / called / f"ADE_{split}_{number:08}.png", stored)
     record = line.record("run", "semantic_segmentation", root, *FIT)
     assert (record.split, record.task_params["answer"]["num_classes"]) == ("val", 150)
+    assert record.task_params["protocol"] == "scene_parsing"
+    both = record.metrics["pixel_acc"] + record.metrics["miou"]
+    assert record.metrics["scene_parsing"] == pytest.approx(both / 2)
     assert record.metrics["miou"] > 0.7
     said = line("check", root, "--task", "semantic_segmentation").stdout
     assert "150 classes" in said
