@@ -204,7 +204,7 @@ def test_foreground_without_doubt():
 def test_foreground_that_has_to_be_said():
     text = refused(ForegroundReader(), row(0, 1, 2))
     assert "the values 0, 1, 2" in text
-    assert "--foreground 1 2" in text
+    assert "--foreground 1,2" in text
     assert read(ForegroundReader(foreground=(1, 2)), row(0, 1, 2)).tolist() == [[0, 1, 1]]
     assert read(ForegroundReader(foreground=2, ignore_index=1), row(0, 1, 2)).tolist() == [[0, 255, 1]]
     assert read(ForegroundReader(above=127), row(3, 127, 128)).tolist() == [[0, 0, 1]]
