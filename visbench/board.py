@@ -154,9 +154,9 @@ def _titles(records: Sequence[Record]) -> list[str]:
 
 def _title(record: Record) -> str:
     read_out = ", ".join(filter(None, [record.probe, record.selection.get("how")]))
-    asked = (
-        [tap for tap in record.taps if tap != "default"] if len(record.taps) == 1 else []
-    )  # else `how` says it
+    varied = {"layer", "tap"} & record.selection.get("grid", {}).keys()  # then `how` says it
+    together = len(record.taps) == 1 or not varied
+    asked = [tap for tap in record.taps if tap != "default"] if together else []
     shots = record.task_params.get("shots")
     return " · ".join(
         filter(

@@ -213,7 +213,7 @@ def _listing(stored: Iterable[Stored]) -> str:
     rows = [
         (
             each.digest[:SHOWN],
-            str(each.plain.get("architecture", "unknown")),
+            _what(each.plain),
             str(each.plain.get("weights", ""))[:SHOWN],
             _pixels(each.plain),
             f"{each.plain.get('tap', '')}@{each.plain.get('layer', '')}",
@@ -226,6 +226,14 @@ def _listing(stored: Iterable[Stored]) -> str:
         for each in stored
     ]
     return layout.text(columns, rows, styled=console.styled_out())
+
+
+def _what(plain: Mapping[str, Any]) -> str:
+    """The architecture that gave features, or the kind of target maps."""
+    target = plain.get("target")
+    if isinstance(target, Mapping):
+        return f"{target.get('kind') or target.get('made')} maps"
+    return str(plain.get("architecture", "unknown"))
 
 
 def _pixels(plain: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ _MAPS: dict[str, Callable[[Any], Any]] = {
         "--stems", metavar="FILE", help="Only these stems; scored, where --train-stems says what trains."
     ),
     "train_stems": click.option("--train-stems", metavar="FILE", help="Train on these stems."),
-    "num_classes": click.option("--num-classes", type=click.IntRange(1), help="Classes are 0 … N − 1."),
+    "num_classes": click.option("--num-classes", type=click.IntRange(2, 255), help="Classes are 0 … N − 1."),
     "ignore_index": click.option(
         "--ignore-index", type=Numbers(int), help="Values that are not scored.  [default: 255]"
     ),

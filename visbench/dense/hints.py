@@ -34,12 +34,29 @@ def collapse(task: Any, run: Run, stream: Stream, rows: np.ndarray) -> list[str]
     ]
 
 
-def idle(context: Mapping[str, Any], headline: str, loss: float, *, lower: bool) -> list[str]:
-    """Whether the head says no more of the very images that trained it than one value everywhere says of the others."""
-    own, constant = context.get(f"train_{headline}"), context.get(f"constant_{headline}")
-    if own is None or constant is None or (own < constant if lower else own > constant):
+def idle(
+    own: Mapping[str, float], constant: Mapping[str, float], headline: str, loss: float, *, lower: bool
+) -> list[str]:
+    """Whether the head says no more of the images that trained it than one value everywhere says of the scored ones.
+
+    `own` and `constant` are metrics; where either is not defined, as correlations of a constant are not, nothing is
+    said.
+    """
+    ours, other = own.get(headline, np.nan), constant.get(headline, np.nan)
+    if not np.isfinite([ours, other]).all() or (ours < other if lower else ours > other):
         return []
     return [
-        f"of its own training images the head knows no more ({headline} {own:.3f}) than one value everywhere would "
-        f"({constant:.3f}), and its loss ended at {loss:.3g}: it did not learn, so try another learning rate (--lr)"
+        f"the head's {headline} on the images that trained it is {ours:.3f}, and one value everywhere scores "
+        f"{other:.3f} on the others; its loss ended at {loss:.3g}: it did not learn, so try another --lr"
+    ]
+
+
+def astray(task: Any, found: Mapping[str, float], constant: Mapping[str, float]) -> list[str]:
+    """Of normals: whether the angles are worse than those of one direction everywhere, which `d1` may not show."""
+    if not isinstance(task, Normals) or not found["mean"] > constant["mean"]:
+        return []
+    way_out = "; --no-uncertainty trains on angles alone" if task.uncertainty else ""
+    return [
+        f"the mean angle of {found['mean']:.1f}° is larger than that of one direction everywhere, "
+        f"{constant['mean']:.1f}°{way_out}"
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+import jax
 import numpy as np
 
 from visbench import advice
@@ -13,7 +14,7 @@ from visbench.choosing import fraction_of, held_rows, parse_selection
 from visbench.classifier import summary
 from visbench.data import RunData
 from visbench.dense import judging, scoring
-from visbench.dense.hints import collapse, idle
+from visbench.dense.hints import astray, collapse, idle
 from visbench.dense.judging import InFrame, Outlines
 from visbench.dense.learning import Learner
 from visbench.dense.predicting import DensePredictor
@@ -159,7 +160,7 @@ class Dense:
         roles = [role for role in ("train", "val") if role in run.sets]
         learnt, scored = streams(roles, taps), streams(["test"], taps)
         fit = self.learner.learn(task, learnt, run, trials)
-        outcome = self._outcome(task, fit.runs, learnt, fit.rows, scored)
+        outcome = self._outcome(task, fit.runs, learnt, fit.rows, scored, run)
         layers = self.asked.layers_of(fit.chosen)
         outcome.taps = [tap_name("patches", each) for each in layers]
         outcome.tap = outcome.taps[-1]
@@ -179,7 +180,7 @@ class Dense:
         return [name for name in self.asked.grid.axes if name in given or name != "weight_decay"]
 
     def _outcome(
-        self, task: Any, runs: list[Run], learnt: Stream, rows: np.ndarray, scored: Stream
+        self, task: Any, runs: list[Run], learnt: Stream, rows: np.ndarray, scored: Stream, run: RunData
     ) -> Outcome:
         losses = [float(np.atleast_1d(each.loss)[0]) for each in runs if each.loss is not None]
         judge = self._judge(task)
@@ -188,26 +189,45 @@ class Dense:
         headline, quick = self.answer.headline, self.learner.chosen_by
         if not np.isfinite(outcome.metrics[headline]):
             raise UsageError(
-                f"no image of the scored split has a pixel that says something, so {headline} has no value; "
-                "`visbench check` shows how much of the maps is void"
+                f"{headline} is not defined on any image of the scored split: each of its maps says the same "
+                "everywhere, or nothing; `visbench check --task` shows their ranges"
             )
         shown = rows[np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).round().astype(int)]
-        trained = InFrame(task).tally(learnt, judging.of_run(runs[0]), rows=shown)
-        outcome.context[f"train_{quick}"] = scoring.values(task, trained)[quick]
+        own = scoring.values(task, InFrame(task).tally(learnt, judging.of_run(runs[0]), rows=shown))
+        outcome.context[f"train_{quick}"] = own[quick]
         read = [scored.views[layer] for layer in runs[0].layers]
         grid = tuple(max(view.shape[axis] for view in read) for axis in (1, 2))
         beside = {
             name: judging.of_guess(each) for name, each in scoring.baselines(task, learnt, rows).items()
         }
         beside["ceiling"] = judging.of_targets(task, (grid[0], grid[1]))
-        for name, says in beside.items():
-            tally = judge.tally(scored, says, quick=True)
-            outcome.context[f"{name}_{headline}"] = scoring.values(judge.metric, tally)[headline]
+        known = {
+            name: scoring.values(judge.metric, judge.tally(scored, says, quick=True))
+            for name, says in beside.items()
+        }
+        outcome.context |= {f"{name}_{headline}": each[headline] for name, each in known.items()}
+        outcome.context |= self._without_copies(judge, tallies, run)
         outcome.context |= judge.context(scored)
         outcome.warnings += collapse(task, runs[0], learnt, shown)
-        outcome.warnings += idle(outcome.context, headline, float(np.mean(losses)), lower=self.answer.lower)
+        outcome.warnings += astray(task, outcome.metrics, known["constant"])
+        if not outcome.warnings:
+            loss = float(np.mean(losses))
+            outcome.warnings += idle(own, known["constant"], headline, loss, lower=self.answer.lower)
         outcome.convergence = {"train_loss": float(np.mean(losses))}
         return outcome
+
+    def _without_copies(self, judge: Any, tallies: Sequence[Any], run: RunData) -> dict[str, Any]:
+        """How many scored pictures also trained, and the score without them."""
+        copies = run.shared_with_training()
+        if not copies.any():
+            return {}
+        found: dict[str, Any] = {"duplicates": int(copies.sum())}
+        if not copies.all():
+            rest = [jax.tree.map(lambda leaf: leaf[~copies], tally) for tally in tallies]
+            headline = self.answer.headline
+            scores = [scoring.values(judge.metric, tally)[headline] for tally in rest]
+            found[f"{headline}_without_duplicates"] = float(np.mean(scores))
+        return found
 
     def _judge(self, task: Any) -> Any:
         if self.answer.judge is Outlines:

@@ -158,6 +158,8 @@ def _labels(maps: Mapping[str, Any], layout: str) -> MapReader:
             "how many classes the label maps have is to be told, not guessed: --num-classes 11, for example, says "
             "that 0 … 10 are classes; `visbench check` shows which labels occur"
         )
+    if count is not None and count < 2:
+        raise UsageError(f"num_classes is {count}; a score needs at least two classes to tell apart")
     ignored = maps.get("ignore_index", 255)
     return LabelReader(
         num_classes=count,

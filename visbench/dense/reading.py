@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from extract import taps as tap_names
 from extract.datasets.targets import Targets
 from extract.maps.frame import Frame
 from extract.plan import Plan
+from visbench import console
 from visbench.dense import targets
 from visbench.dense.kinds import KINDS
 from visbench.dense.streams import Stream
@@ -20,6 +22,7 @@ from visbench.reading import shuffled
 from visbench.sources import Source
 
 AT_ONCE = 64  # maps looked at together
+LOOKED_AT, FAR = 8, 0.01  # maps that tell of depth beyond the limit, and the share that is worth a word
 
 if TYPE_CHECKING:
     from visbench.pipeline import Session
@@ -30,6 +33,7 @@ class Mapped:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._told = False
 
     def prepare(self, source: Source) -> None:
         """Read the target maps that are not stored yet: what is wrong with one shows before anything is extracted."""
@@ -39,8 +43,11 @@ class Mapped:
         refuse_unreadable(unreadable, session.options)
         if unreadable:
             session.data.drop(unreadable)
-        for role in self._session.data.sets:
+        for role in session.data.sets:
             self._refuse_void(role, identity)
+        if not self._told:
+            tell_of_far(self._targets("test"))
+            self._told = True
 
     def _refuse_void(self, role: str, identity: str) -> None:
         """Refuse maps none of which says anything: there is nothing to learn from, or nothing to score."""
@@ -55,6 +62,7 @@ class Mapped:
         raise UsageError(
             f"no map of {split}{images.name} has a pixel that says something, so there is nothing to "
             f"{'score' if role == 'test' else 'learn from'}; `visbench check --task` shows how much of the maps is void"
+            f"{_limit(targets)}"
         )
 
     def __call__(self, source: Source, plan: Plan) -> Callable[[Sequence[str], Sequence[str]], Stream]:
@@ -115,3 +123,28 @@ def _frame_size(source: Source) -> int:
             "--crop-pct out"
         )
     return int(transform["size"])
+
+
+def tell_of_far(targets: Targets) -> None:
+    """Warn of depth beyond what is scored, by the first few maps."""
+    reader: Any = targets.reader
+    limit = getattr(reader, "max_depth", None)
+    if limit is None:
+        return
+    near, every = (
+        sum(
+            int((replace(targets, reader=each).read(row) > 0).sum())
+            for row in range(min(LOOKED_AT, len(targets)))
+        )
+        for each in (reader, replace(reader, max_depth=None))
+    )
+    if every and 1 - near / every > FAR:
+        console.warn(
+            f"{1 - near / every:.0%} of the depth in the first scored maps lies beyond {limit:g} m and is not scored; "
+            "--max-depth says how far it is, --target-scale how many stored units make a metre"
+        )
+
+
+def _limit(targets: Targets) -> str:
+    limit = getattr(targets.reader, "max_depth", None)
+    return "" if limit is None else f"; depth beyond {limit:g} m says nothing (--max-depth, --target-scale)"

@@ -31,14 +31,14 @@ def score(task: Any, tallies: Sequence[Any], *, seed: int = 0) -> Outcome:
     each = [values(task, tally) for tally in tallies]
     outcome = Outcome({name: float(np.mean([one[name] for one in each])) for name in each[0]})
     rows = [task.scores(tally) for tally in tallies]
-    draws = _draws(task, tallies, rows, seed)
+    n = len(jax.tree.leaves(tallies[0])[0])
+    draws = _draws(task, tallies, rows, seed) if n > 1 else {}  # one image tells nothing of its kind
     for name, drawn in draws.items():
         low, high = interval(drawn, LEVEL)
         outcome.intervals[name] = [float(low), float(high)]
     for name in task.pooled(_summed(tallies[0])):
         if not name.endswith("_pooled"):
             outcome.per_sample[name] = np.mean([influence(task, tally)[name] for tally in tallies], axis=0)
-    n = len(jax.tree.leaves(tallies[0])[0])
     outcome.n = dict.fromkeys(outcome.metrics, n)
     for name in rows[0]:
         per_image = np.mean([one[name] for one in rows], axis=0)

@@ -53,7 +53,7 @@ def test_a_voc_devkit(devkit, line, files):
     assert record.dataset == "VOC2012"
     assert (record.split, record.train_split, record.val_split) == ("val", "train", None)
     assert record.counts == {"train": 8, "test": 8, "classes": 21, "unreadable": 0, "converted": {}}
-    assert record.task_params["answer"] == {"name": "segmentation", "num_classes": 21}
+    assert record.task_params["answer"] == {"name": "segmentation", "num_classes": 21, "scene_parsing": False}
     assert record.metrics["miou"] > 0.8  # over the three classes that are there or were named
     said = line("check", devkit, "--task", "semantic_segmentation", "--voc").stdout
     assert "21 classes" in said

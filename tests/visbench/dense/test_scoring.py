@@ -68,3 +68,9 @@ def test_an_image_without_a_value_is_left_out_and_counted():
     assert outcome.n["miou_per_image"] == 39
     assert outcome.context["miou_per_image_undefined"] == 1
     assert np.isnan(outcome.per_sample["miou_per_image"][3])
+
+
+def test_one_image_has_no_interval():
+    outcome = scoring.score(TASK, [drawn(1)])
+    assert outcome.metrics["miou"] > 0
+    assert outcome.intervals == {}
