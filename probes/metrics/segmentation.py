@@ -29,7 +29,9 @@ def tally(
     """Of each image."""
     pairs = np.empty((len(target), num_classes, num_classes), np.int64)
     for row, (said, true) in enumerate(zip(prediction, target, strict=True)):
-        cells = true.astype(np.int64) * num_classes + said  # void has a row of its own, behind those of classes
+        cells = (
+            true.astype(np.int64) * num_classes + said
+        )  # void has a row of its own, behind those of classes
         counts = np.bincount(cells.ravel(), minlength=num_classes**2)
         pairs[row] = counts[: num_classes**2].reshape(num_classes, num_classes)
     return Tally(pairs.diagonal(axis1=1, axis2=2), pairs.sum(2), pairs.sum(1))
