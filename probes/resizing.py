@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 
 @lru_cache(maxsize=64)
@@ -35,6 +35,12 @@ def at(positions: Float[np.ndarray, " o"], into: int) -> Float[np.ndarray, "o i"
 def lattice(out: int, stride: int) -> np.ndarray:
     """Every `stride`-th of `out` pixels, as near the middle of its block as a pixel is."""
     return np.arange((stride - 1) // 2, out, stride)
+
+
+def sampled(maps: Num[np.ndarray | Array, "b H W *c"], stride: int) -> Num[np.ndarray | Array, "b h w *c"]:
+    """The pixels of a lattice, of maps that are there already."""
+    rows, columns = (lattice(side, stride) for side in maps.shape[1:3])
+    return maps[:, rows][:, :, columns]
 
 
 def upsample(

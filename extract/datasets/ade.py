@@ -9,7 +9,7 @@ from pathlib import Path
 
 from extract.datasets.base import Splits
 from extract.datasets.folder import find
-from extract.datasets.pairing import find_maps, pair, paired_set, side
+from extract.datasets.pairing import Passed, both_there, find_maps, pair, paired_set, side
 from extract.datasets.targets import MapReader
 from extract.errors import InputError
 
@@ -45,21 +45,13 @@ def open_ade(root: str | Path, *, reader: MapReader, name: str | None = None) ->
             f"{NUM_CLASSES} classes"
         )
     classes = class_names(folder / _NAMES) if (folder / _NAMES).is_file() else ()
-    sets = {}
-    ignored: Counter[str] = Counter()
-    hidden: set[str] = set()
+    sets, passed = {}, Passed()
     for split, called in SPLITS.items():
         places = folder / "images" / called, folder / "annotations" / called
-        there = [each for each in places if each.is_dir()]
-        if len(there) == 1:
-            lacking = next(each for each in places if each not in there)
-            raise InputError(
-                f"{folder} has {there[0].relative_to(folder)} but no {lacking.relative_to(folder)}"
-            )
-        if not there:
+        if not both_there(folder, *places):
             continue
-        both = find(places[0]), find_maps(places[1])
-        images, maps = side(places[0], both[0]), side(places[1], both[1])
+        images = side(places[0], passed.note(find(places[0])))
+        maps = side(places[1], passed.note(find_maps(places[1])))
         sets[split] = paired_set(
             pair(images, maps),
             images,
@@ -71,10 +63,7 @@ def open_ade(root: str | Path, *, reader: MapReader, name: str | None = None) ->
             classes=classes,
             params={"layout": "ade", "target_dir": "annotations"},
         )
-        for found in both:
-            ignored.update(found.ignored)
-            hidden |= found.hidden
-    return Splits(sets, dict(ignored), tuple(sorted(hidden)))
+    return passed.splits(sets)
 
 
 def class_names(path: Path) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ How many annotators there are differs between pictures.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 
 from extract.datasets.base import Splits
 from extract.datasets.folder import find
-from extract.datasets.pairing import Side, pair, paired_set, side
+from extract.datasets.pairing import Passed, Side, both_there, pair, paired_set, side
 from extract.errors import InputError
 from extract.maps.frame import Frame
 
@@ -96,23 +95,12 @@ def open_bsds(root: str | Path, *, reader: BoundaryReader | None = None, name: s
             f"{root} is not laid out as BSDS500: there is no {_MARKS}/train, val or test; boundaries are read from "
             f"images/train/a.jpg and {_MARKS}/train/a.mat, and the like for val and test"
         )
-    sets = {}
-    ignored: Counter[str] = Counter()
-    hidden: set[str] = set()
+    sets, passed = {}, Passed()
     for split in SPLITS:
         places = folder / "images" / split, folder / _MARKS / split
-        there = [each for each in places if each.is_dir()]
-        if len(there) == 1:
-            lacking = next(each for each in places if each not in there)
-            raise InputError(
-                f"{folder} has {there[0].relative_to(folder)} but no {lacking.relative_to(folder)}"
-            )
-        if not there:
+        if not both_there(folder, *places):
             continue
-        found = find(places[0])
-        ignored.update(found.ignored)
-        hidden |= found.hidden
-        images, marks = side(places[0], found), _marks(places[1])
+        images, marks = side(places[0], passed.note(find(places[0]))), _marks(places[1])
         sets[split] = paired_set(
             pair(images, marks),
             images,
@@ -123,7 +111,7 @@ def open_bsds(root: str | Path, *, reader: BoundaryReader | None = None, name: s
             reader=reader or BoundaryReader(),
             params={"layout": "bsds", "target_dir": _MARKS},
         )
-    return Splits(sets, dict(ignored), tuple(sorted(hidden)))
+    return passed.splits(sets)
 
 
 def _marks(folder: Path) -> Side:

@@ -9,15 +9,22 @@ must be there.  Lists of stems select from the third way, the dataset's root.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from extract.datasets.base import SPLITS, ImageSet, Splits
-from extract.datasets.folder import Found, _split_folders, find
-from extract.datasets.pairing import Side, find_maps, pair, paired_set, read_stems, refuse_shared, side
+from extract.datasets.folder import _split_folders, find
+from extract.datasets.pairing import (
+    Passed,
+    Side,
+    find_maps,
+    pair,
+    paired_set,
+    read_stems,
+    refuse_shared,
+    side,
+)
 from extract.datasets.targets import MapReader
 from extract.errors import InputError
 
@@ -46,19 +53,6 @@ TARGET_FOLDERS: Mapping[str, tuple[str, ...]] = {
 """Usual names of the folder of maps, in any case: by kind of map, or by task where a kind serves several."""
 
 
-@dataclass
-class _Passed:
-    """What was passed over on the way."""
-
-    ignored: Counter[str] = field(default_factory=Counter)
-    hidden: set[str] = field(default_factory=set)
-
-    def note(self, found: Found) -> Found:
-        self.ignored.update(found.ignored)
-        self.hidden |= found.hidden
-        return found
-
-
 def open_maps(
     root: str | Path,
     *,
@@ -81,7 +75,7 @@ def open_maps(
         raise InputError(f"there is no folder {root}; images and maps are read from a folder")
     if target_dir is None:
         target_dir = TARGET_FOLDERS.get(reader.kind, _MANY)
-    passed = _Passed()
+    passed = Passed()
     if stems is not None or train_stems is not None:
         images, maps = _whole(root, image_dir, target_dir, passed)
         sides = _listed(images, maps, stems, train_stems)
@@ -101,7 +95,7 @@ def open_maps(
             classes=classes,
             params=(params if chosen else {}) | {"target_dir": maps_called(maps.folder, root)},
         )
-    return Splits(sets, dict(passed.ignored), tuple(sorted(passed.hidden)))
+    return passed.splits(sets)
 
 
 def maps_called(folder: Path, root: Path) -> str:
@@ -126,7 +120,7 @@ def _listed(
     return {split: (images, maps, chosen) for split, chosen in named.items()}
 
 
-def _whole(root: Path, image_dir: str | Path, target_dir: Any, passed: _Passed) -> tuple[Side, Side]:
+def _whole(root: Path, image_dir: str | Path, target_dir: Any, passed: Passed) -> tuple[Side, Side]:
     """Both sides of `root` without regard to splits."""
     images = _image_folder(root, image_dir)
     maps = target_folder(root, target_dir, images)
@@ -134,7 +128,7 @@ def _whole(root: Path, image_dir: str | Path, target_dir: Any, passed: _Passed) 
 
 
 def _sides(
-    root: Path, image_dir: str | Path, target_dir: Any, passed: _Passed
+    root: Path, image_dir: str | Path, target_dir: Any, passed: Passed
 ) -> dict[str, tuple[Side, Side]]:
     """The images and maps of every split."""
     folders = _split_first(root, image_dir)

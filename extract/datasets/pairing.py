@@ -7,12 +7,13 @@ nothing is left out in silence.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from extract.datasets.base import ImageSet
+from extract.datasets.base import ImageSet, Splits
 from extract.datasets.folder import Found, files, find, readable
 from extract.datasets.targets import MapReader, Targets
 from extract.errors import InputError
@@ -24,6 +25,33 @@ LOSSY_EXTENSIONS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".avif"
 _SHOWN = 3  # names of a complaint; the rest is counted
 
 ByStem = Mapping[str, Sequence[str]]  # stem → the files that bear it, relative to their folder
+
+
+@dataclass
+class Passed:
+    """What was passed over on the way to the sets of a dataset."""
+
+    ignored: Counter[str] = field(default_factory=Counter)
+    hidden: set[str] = field(default_factory=set)
+
+    def note(self, found: Found) -> Found:
+        """Remember what was passed over there."""
+        self.ignored.update(found.ignored)
+        self.hidden |= found.hidden
+        return found
+
+    def splits(self, sets: Mapping[str, ImageSet]) -> Splits:
+        """The dataset of these sets."""
+        return Splits(sets, dict(self.ignored), tuple(sorted(self.hidden)))
+
+
+def both_there(folder: Path, images: Path, maps: Path) -> bool:
+    """Whether a split has its two folders; False where it has none, and refused where it has one."""
+    there = [each for each in (images, maps) if each.is_dir()]
+    if len(there) == 1:
+        lacking = maps if there[0] == images else images
+        raise InputError(f"{folder} has {there[0].relative_to(folder)} but no {lacking.relative_to(folder)}")
+    return bool(there)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from extract.datasets.base import Splits
 from extract.datasets.folder import find
-from extract.datasets.pairing import find_maps, pair, paired_set, read_stems, refuse_shared, side
+from extract.datasets.pairing import Passed, find_maps, pair, paired_set, read_stems, refuse_shared, side
 from extract.datasets.targets import MapReader
 from extract.errors import InputError
 
@@ -51,8 +51,9 @@ def open_voc(
             raise InputError(
                 f"{year} has no {folder}, where a VOC devkit keeps {what}; unpack the whole archive"
             )
-    found_images, found_maps = find(year / "JPEGImages"), find_maps(year / target_dir)
-    images, maps = side(year / "JPEGImages", found_images), side(year / target_dir, found_maps)
+    passed = Passed()
+    images = side(year / "JPEGImages", passed.note(find(year / "JPEGImages")))
+    maps = side(year / target_dir, passed.note(find_maps(year / target_dir)))
     lists = _lists(year)
     if "test" in lists and not any(stem in maps.stems for stem in lists["test"]):
         del lists["test"]  # of most years the maps of the test images were never published
@@ -71,8 +72,7 @@ def open_voc(
         )
         for split, stems in lists.items()
     }
-    ignored = found_images.ignored + found_maps.ignored
-    return Splits(sets, dict(ignored), tuple(sorted(found_images.hidden | found_maps.hidden)))
+    return passed.splits(sets)
 
 
 def _lists(year: Path) -> dict[str, list[str]]:

@@ -60,7 +60,6 @@ class Boundaries:
     ) -> Sums:
         """The cross-entropy of both sides at the pixels of a lattice, and their weights."""
         size = target.shape[1], target.shape[2]
-        rows, columns = (resizing.lattice(side, stride) for side in size)
 
         @jax.checkpoint  # an image at a time, forth and back: what is kept for the gradient is the grid
         def one(pair: tuple[Array, Array]) -> Sums:
@@ -74,7 +73,7 @@ class Boundaries:
                 clear.sum(),
             )
 
-        each: Sums = jax.lax.map(one, (jnp.asarray(raw), jnp.asarray(target[:, rows][:, :, columns])))
+        each: Sums = jax.lax.map(one, (jnp.asarray(raw), jnp.asarray(resizing.sampled(target, stride))))
         return Sums(*(values.sum() for values in each))
 
     def loss(self, sums: Sums) -> Float[Array, ""]:

@@ -21,6 +21,7 @@ from probes.maps.cells import Evidence
 from probes.maps.expectation import expectation
 from probes.metrics import depth as metric
 from probes.metrics.depth import Tally
+from probes.metrics.sums import pooled
 
 SCALE_INVARIANT, GRADIENT = 10.0, 0.5  # weights of the two terms
 FORGIVEN = 0.85  # share of the mean error, that is of the scale, that is not counted
@@ -62,8 +63,7 @@ class Depth:
     ) -> Sums:
         """Of the pixels of a lattice; the loss's own strides then count in pixels of the lattice."""
         size = (target.shape[1], target.shape[2])
-        rows, columns = (resizing.lattice(side, stride) for side in size)
-        truth = target[:, rows][:, :, columns]
+        truth = resizing.sampled(target, stride)
         known = self.valid(truth)
         predicted = expectation(raw, size, stride, (self.low, self.high))
         truth = jnp.where(known, truth, 1)
@@ -101,7 +101,7 @@ class Depth:
 
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pixels together, under names that end in `_pooled`."""
-        return {f"{name}_pooled": value for name, value in metric.value(sums).items()}
+        return pooled(metric.value(sums))
 
     def valid(self, target: Float[Array | np.ndarray, "*b H W"]) -> Bool[Array, "*b H W"]:
         """Where the depth is known: positive and finite."""

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from probes import resizing
+from probes import blocks, resizing
 
 FLOOR = 0.1  # added to every bin's score: where all are negative the answer is the middle of the range
 
@@ -62,8 +62,7 @@ def _each(one: Callable[..., Any], *images: Array) -> Any:
     """Image by image on a CPU, and setting by setting: side by side their rows would leave the cache."""
     if jax.default_backend() != "cpu":
         return jax.vmap(one)(*images)
-    looped = jax.custom_batching.sequential_vmap(one)
-    return jax.lax.map(lambda image: looped(*image), images)
+    return blocks.each_image(one, *images)
 
 
 def _sums(

@@ -7,7 +7,6 @@ logits that are upsampled before the sigmoid.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +16,10 @@ from jaxtyping import Array, Bool, Float, Integer
 from probes import resizing
 from probes.maps import cells
 from probes.maps.cells import Evidence
+from probes.maps.sums import Sums
 from probes.metrics import foreground as metric
 from probes.metrics.foreground import Tally
-
-
-class Sums(NamedTuple):
-    """What adds up over images: the loss in nats, and the pixels it was taken over."""
-
-    loss: Float[Array, ""]
-    pixels: Float[Array, ""]
+from probes.metrics.sums import pooled
 
 
 @dataclass(frozen=True)
@@ -40,15 +34,14 @@ class Foreground:
     def sums(self, raw: Float[Array, "b h w 1"], target: Integer[Array, "b H W"], stride: int = 1) -> Sums:
         """The cross-entropy of the pixels of a lattice, and how many are valid."""
         size = target.shape[1], target.shape[2]
-        rows, columns = (resizing.lattice(side, stride) for side in size)
-        logits, true = resizing.upsample(raw, size, stride=stride)[:, 0], target[:, rows][:, :, columns]
+        logits, true = resizing.upsample(raw, size, stride=stride)[:, 0], resizing.sampled(target, stride)
         valid = metric.valid(true)
         losses = jax.nn.softplus(logits) - jnp.where(true == 1, logits, 0)
         return Sums(jnp.where(valid, losses, 0).sum(), valid.sum(dtype=jnp.float32))
 
     def loss(self, sums: Sums) -> Float[Array, ""]:
         """The mean over valid pixels; 0 where there is none."""
-        return sums.loss / jnp.maximum(sums.pixels, 1)
+        return sums.mean
 
     def predict(self, raw: Float[Array, "b h w 1"], size: tuple[int, int]) -> Float[Array, "b H W"]:
         """The probability of foreground."""
@@ -69,7 +62,7 @@ class Foreground:
 
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pixels together."""
-        return {f"{name}_pooled": value for name, value in metric.value(sums).items()}
+        return pooled(metric.value(sums))
 
     def valid(self, target: Integer[np.ndarray | Array, "*b H W"]) -> Bool[np.ndarray | Array, "*b H W"]:
         """Where somebody said what it is."""

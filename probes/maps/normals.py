@@ -7,7 +7,6 @@ angle under the distribution of Bae, Budvytis & Cipolla (ICCV 2021), as in probe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,11 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from probes import resizing
+from probes import blocks, resizing
 from probes.maps import cells
 from probes.maps.cells import Evidence
 from probes.metrics import normals as metric
 from probes.metrics.normals import Tally
+from probes.metrics.sums import pooled
 
 LEAST_KAPPA = 0.01  # elu falls to −1
 COLLAPSED = 0.02  # below it, κ · angle no longer teaches the direction
@@ -81,7 +81,7 @@ class Normals:
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pixels together, under names that end in `_pooled`."""
         values = {**metric.value(sums), "median": metric.pooled_median(sums.histogram)}
-        return {f"{name}_pooled": value for name, value in values.items()}
+        return pooled(values)
 
     def valid(self, target: Float[Array | np.ndarray, "*b H W 3"]) -> Bool[Array, "*b H W"]:
         """Where there is a normal."""
@@ -106,14 +106,14 @@ class Normals:
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def _likelihood(raw: Array, target: Array, stride: int, uncertainty: bool) -> Sums:
     one = partial(_image, stride=stride, uncertainty=uncertainty)
-    loss, counts = _each(one, raw, target)
+    loss, counts = blocks.each_image(one, raw, target)
     return Sums(loss.sum(), *counts.sum(0))
 
 
 def _forward(raw: Array, target: Array, stride: int, uncertainty: bool) -> tuple[Sums, Array]:
     """With the loss's gradient, taken while an image's pixels are in cache."""
     one = jax.value_and_grad(partial(_image, stride=stride, uncertainty=uncertainty), has_aux=True)
-    (loss, counts), gradient = _each(one, raw, target)
+    (loss, counts), gradient = blocks.each_image(one, raw, target)
     return Sums(loss.sum(), *counts.sum(0)), gradient
 
 
@@ -124,19 +124,12 @@ def _backward(stride: int, uncertainty: bool, gradient: Array, slopes: Sums) -> 
 _likelihood.defvjp(_forward, _backward)
 
 
-def _each(one: Callable[..., Any], raw: Array, target: Array) -> Any:
-    if jax.default_backend() == "cpu":  # settings one after the other too
-        one = jax.custom_batching.sequential_vmap(one)
-    return jax.lax.map(lambda pair: one(*pair), (raw, target))
-
-
 def _image(
     grid: Float[Array, "h w c"], truth: Float[Array, "H W 3"], *, stride: int, uncertainty: bool
 ) -> tuple[Float[Array, ""], Float[Array, " counts"]]:
     """The loss summed over an image's valid pixels; how many they are, and at how many of them κ has collapsed."""
     size = (truth.shape[0], truth.shape[1])
-    rows, columns = (resizing.lattice(side, stride) for side in size)
-    vectors, truth = resizing.upsample(grid, size, stride=stride), truth[rows][:, columns]
+    vectors, truth = resizing.upsample(grid, size, stride=stride), resizing.sampled(truth[None], stride)[0]
     known = metric.valid(truth)
     truth = jnp.moveaxis(jnp.where(known[..., None], truth, 0), -1, 0)
     loss, collapsed = metric.angle(vectors[:3], truth, TINY), jnp.zeros_like(known)

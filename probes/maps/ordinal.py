@@ -21,6 +21,7 @@ from probes.maps.cells import Evidence
 from probes.metrics import depth
 from probes.metrics import ordinal as metric
 from probes.metrics.ordinal import Tally
+from probes.metrics.sums import pooled
 
 
 class Sums(NamedTuple):
@@ -55,9 +56,9 @@ class Ordinal:
     ) -> Sums:
         """The loss of the pairs; with a stride they are drawn from the lattice's pixels."""
         size = (target.shape[1], target.shape[2])
-        rows, columns = (resizing.lattice(side, stride) for side in size)
-        drawn = metric.places((len(rows), len(columns)), self.pairs, self.seed)
-        counted, nearer = metric.compared(target[:, rows][:, :, columns], drawn, self.ratio)
+        truth = resizing.sampled(target, stride)
+        drawn = metric.places((truth.shape[1], truth.shape[2]), self.pairs, self.seed)
+        counted, nearer = metric.compared(truth, drawn, self.ratio)
         scores = resizing.upsample(raw, size, stride=stride).reshape(len(raw), -1)
         ahead = scores[:, drawn[0]] - scores[:, drawn[1]]
         losses = jax.nn.softplus(jnp.where(nearer, ahead, -ahead))
@@ -84,7 +85,7 @@ class Ordinal:
 
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pairs together, under names that end in `_pooled`."""
-        return {f"{name}_pooled": value for name, value in metric.value(sums).items()}
+        return pooled(metric.value(sums))
 
     def valid(self, target: Float[Array | np.ndarray, "*b H W"]) -> Bool[Array, "*b H W"]:
         """Where the depth is known."""

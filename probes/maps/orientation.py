@@ -15,7 +15,9 @@ from jaxtyping import Array, Bool, Float
 
 from probes import resizing
 from probes.metrics import orientation as metric
+from probes.metrics.angles import arctangent
 from probes.metrics.orientation import Tally
+from probes.metrics.sums import pooled
 
 SHORT = (
     0.01  # a vector about as short has no direction yet: its angle tends to 90°, its gradient to 1 / SHORT
@@ -45,12 +47,11 @@ class Orientation:
         everywhere, at 0, at π and for a vector that vanishes between two cells of opposite directions.
         """
         size = target.shape[1], target.shape[2]
-        rows, columns = (resizing.lattice(side, stride) for side in size)
-        said, true = resizing.upsample(raw, size, stride=stride), target[:, rows][:, :, columns]
+        said, true = resizing.upsample(raw, size, stride=stride), resizing.sampled(target, stride)
         cos, sin, weight = true[..., 0], true[..., 1], true[..., 2]
         along = said[:, 0] * cos + said[:, 1] * sin
         across = said[:, 1] * cos - said[:, 0] * sin
-        angle = metric.arctangent(jnp.sqrt(across**2 + SHORT**2), along)
+        angle = arctangent(jnp.sqrt(across**2 + SHORT**2), along)
         return Sums((weight * angle).sum(), weight.sum())
 
     def loss(self, sums: Sums) -> Float[Array, ""]:
@@ -76,7 +77,7 @@ class Orientation:
 
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pixels together."""
-        return {f"{name}_pooled": value for name, value in metric.pooled(sums).items()}
+        return pooled(metric.pooled(sums))
 
     def valid(self, target: Float[np.ndarray | Array, "*b H W 3"]) -> Bool[np.ndarray | Array, "*b H W"]:
         """Where there is an orientation."""

@@ -7,7 +7,6 @@ the task names, since the r of edges is not the r of corners.  It is no boundary
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,15 +15,10 @@ from jaxtyping import Array, Bool, Float
 from probes import resizing
 from probes.maps import cells
 from probes.maps.cells import Evidence
+from probes.maps.sums import Sums
 from probes.metrics import correlation as metric
 from probes.metrics.correlation import Tally
-
-
-class Sums(NamedTuple):
-    """What adds up over images: the loss in the target's unit, and the pixels it was taken over."""
-
-    loss: Float[Array, ""]
-    pixels: Float[Array, ""]
+from probes.metrics.sums import pooled
 
 
 @dataclass(frozen=True)
@@ -41,15 +35,14 @@ class Response:
     def sums(self, raw: Float[Array, "b h w 1"], target: Float[Array, "b H W"], stride: int = 1) -> Sums:
         """The absolute errors of the pixels of a lattice, and how many are valid."""
         size = target.shape[1], target.shape[2]
-        rows, columns = (resizing.lattice(side, stride) for side in size)
-        said, true = resizing.upsample(raw, size, stride=stride)[:, 0], target[:, rows][:, :, columns]
+        said, true = resizing.upsample(raw, size, stride=stride)[:, 0], resizing.sampled(target, stride)
         valid = self.valid(true)
         errors = jnp.abs(said - jnp.where(valid, true, 0))
         return Sums(jnp.where(valid, errors, 0).sum(), valid.sum(dtype=jnp.float32))
 
     def loss(self, sums: Sums) -> Float[Array, ""]:
         """The mean over valid pixels; 0 where there is none."""
-        return sums.loss / jnp.maximum(sums.pixels, 1)
+        return sums.mean
 
     def predict(self, raw: Float[Array, "b h w 1"], size: tuple[int, int]) -> Float[Array, "b H W"]:
         """The response, in the target's unit."""
@@ -68,7 +61,7 @@ class Response:
 
     def pooled(self, sums: Tally) -> dict[str, np.ndarray]:
         """Of all pixels together; r is an image's own."""
-        return {f"{name}_pooled": value for name, value in metric.errors(sums).items()}
+        return pooled(metric.errors(sums))
 
     def valid(self, target: Float[np.ndarray | Array, "*b H W"]) -> Bool[np.ndarray | Array, "*b H W"]:
         """Where the response is known."""

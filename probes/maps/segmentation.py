@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,17 +16,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from probes import blocks, resizing
+from probes.maps.sums import Sums
 from probes.metrics import segmentation as metric
 from probes.metrics.segmentation import VOID, Tally
 
 UNROLLED = 8  # strips that are written out: twice as fast as a loop, whose bodies XLA compiles less well
-
-
-class Sums(NamedTuple):
-    """What adds up over images: the loss, and the pixels it was taken over."""
-
-    loss: Float[Array, ""]
-    pixels: Float[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class Segmentation:
 
     def loss(self, sums: Sums) -> Float[Array, ""]:
         """The mean over valid pixels; 0 where there is none."""
-        return sums.loss / jnp.maximum(sums.pixels, 1)
+        return sums.mean
 
     def predict(
         self, raw: Float[np.ndarray | Array, "b h w c"], size: tuple[int, int]
@@ -141,12 +134,7 @@ _cross_entropy.defvjp(_forward, _backward)
 
 def _with_gradient(raw: Array, target: Array, stride: int) -> tuple[Array, Array, Array]:
     """The loss, the valid pixels, and the loss's gradient with respect to `raw`, an image after the other."""
-    one = partial(_image, stride=stride)
-    if (
-        jax.default_backend() == "cpu"
-    ):  # settings one after the other too: side by side they would leave the cache
-        one = jax.custom_batching.sequential_vmap(one)
-    loss, pixels, gradient = jax.lax.map(lambda pair: one(*pair), (raw, target))
+    loss, pixels, gradient = blocks.each_image(partial(_image, stride=stride), raw, target)
     return loss.sum(), pixels.sum(), gradient
 
 
@@ -154,7 +142,7 @@ def _image(raw: Array, target: Array, *, stride: int) -> tuple[Array, Array, Arr
     high, wide, channels = raw.shape
     across = jnp.asarray(resizing.weights(target.shape[1], wide, stride))
     down = jnp.asarray(resizing.weights(target.shape[0], high, stride))
-    chosen = target[resizing.lattice(target.shape[0], stride)][:, resizing.lattice(target.shape[1], stride)]
+    chosen = resizing.sampled(target[None], stride)[0]
     rows, width = chosen.shape
     count = blocks.strip(rows, 4 * channels * width)
     stretched = jnp.einsum("ijc,Wj->ciW", raw, across)

@@ -31,6 +31,7 @@ from jaxtyping import Bool, Float, Int, Num, UInt8
 from probes.errors import InputError
 from probes.metrics.matching import Marks, Plane, match
 from probes.metrics.ridges import crests
+from probes.metrics.sums import ratio
 from probes.metrics.thinning import thin_levels
 
 PROTOCOL = "bsds500_nms"  # with suppress=False it would be the benchmark's own, "bsds500"
@@ -116,7 +117,7 @@ def pooled(sums: Tally) -> dict[str, np.ndarray]:
 
     NaN where no annotator marked anything.
     """
-    precision, recall = _ratio(sums.right, sums.predicted), _ratio(sums.found, sums.marked)
+    precision, recall = ratio(sums.right, sums.predicted, 0.0), ratio(sums.found, sums.marked, 0.0)
     f, level = _f(np.stack(sums[:4])), best_level(sums)
 
     def there(values: np.ndarray) -> np.ndarray:
@@ -155,13 +156,8 @@ def _with_best(counts: Int[np.ndarray, "4 t"]) -> Tally:
 def _f(counts: Num[np.ndarray, "4 ..."]) -> np.ndarray:
     """Of right, predicted, found and marked."""
     right, predicted, found, marked = counts
-    precision, recall = _ratio(right, predicted), _ratio(found, marked)
-    return _ratio(2 * precision * recall, precision + recall)
-
-
-def _ratio(part: np.ndarray | np.generic, whole: np.ndarray | np.generic) -> np.ndarray:
-    """0 where there is nothing to take a part of."""
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+    precision, recall = ratio(right, predicted, 0.0), ratio(found, marked, 0.0)
+    return ratio(2 * precision * recall, precision + recall, 0.0)
 
 
 def _area(recall: Float[np.ndarray, " t"], precision: Float[np.ndarray, " t"]) -> float:

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Num
 
+from probes.metrics.sums import ratio
+
 ROUNDING = 4 * float(
     np.finfo(np.float32).eps
 )  # an upsampled constant is a constant up to so much of its size
@@ -61,18 +63,13 @@ def correlation(tally: Tally) -> Float[np.ndarray, "*n"]:
         np.asarray(each, np.float64) for each in (tally.product, tally.predicted, tally.target)
     )
     both = np.sqrt(predicted) * np.sqrt(target)
-    found = np.divide(product, both, out=np.full(np.shape(both), np.nan), where=both > 0)
-    return np.asarray(np.clip(found, -1, 1))
+    return np.asarray(np.clip(ratio(product, both), -1, 1))
 
 
 def errors(sums: Tally) -> dict[str, np.ndarray]:
     """`rmse` and `mae` of any sums of tallies, leading axes kept; NaN where there is no valid pixel."""
-    pixels, absolute, squared = (np.asarray(each, np.float64) for each in sums[:3])
-
-    def mean(total: np.ndarray) -> np.ndarray:
-        return np.asarray(np.divide(total, pixels, out=np.full(np.shape(pixels), np.nan), where=pixels > 0))
-
-    return {"rmse": np.asarray(np.sqrt(mean(squared))), "mae": mean(absolute)}
+    pixels, absolute, squared = sums[:3]
+    return {"rmse": np.asarray(np.sqrt(ratio(squared, pixels))), "mae": ratio(absolute, pixels)}
 
 
 def _centred(maps: Float[Array, "n H W"], valid: Bool[Array, "n H W"]) -> Float[Array, "n H W"]:

@@ -9,12 +9,14 @@ count; a pooled one too uses the scale of each image.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
+
+from probes.metrics.sums import ratio
 
 RATIO = 1.25
 
@@ -113,12 +115,7 @@ def value(total: Tally) -> dict[str, np.ndarray]:
     for suffix, errors in (("", total.metric), ("_aligned", total.aligned)):
         within = np.asarray(errors.within, np.float64)
         for power in range(3):
-            values[f"d{power + 1}{suffix}"] = mean(within[..., power], count)
-        values[f"rmse{suffix}"] = np.sqrt(mean(errors.squared, count))
-        values[f"abs_rel{suffix}"] = mean(errors.relative, count)
+            values[f"d{power + 1}{suffix}"] = ratio(within[..., power], count)
+        values[f"rmse{suffix}"] = np.sqrt(ratio(errors.squared, count))
+        values[f"abs_rel{suffix}"] = ratio(errors.relative, count)
     return values
-
-
-def mean(total: Any, count: np.ndarray) -> Float[np.ndarray, "*b"]:
-    """A sum over pixels by how many there are; NaN where there are none."""
-    return np.where(count > 0, np.asarray(total, np.float64) / np.maximum(count, 1e-300), np.nan)

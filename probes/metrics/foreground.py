@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, Num
 
+from probes.metrics.sums import ratio
+
 VOID = 255
 
 
@@ -61,5 +63,4 @@ def value(sums: Tally) -> dict[str, np.ndarray]:
 
 
 def _share(part: Any, whole: Any, pixels: Any) -> np.ndarray:
-    share = np.divide(part, whole, out=np.ones(np.shape(whole)), where=whole > 0)
-    return np.where(pixels > 0, share, np.nan)
+    return np.where(pixels > 0, ratio(part, whole, otherwise=1.0), np.nan)

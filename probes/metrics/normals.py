@@ -7,7 +7,6 @@ taken over all pixels together. Chance is 90° for directions drawn at random.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import jax
@@ -15,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from probes.metrics.depth import mean, median
+from probes.metrics.angles import arctangent
+from probes.metrics.depth import median
+from probes.metrics.sums import ratio
 
 LIMITS = (11.25, 22.5, 30.0)
 SHORTEST = 0.1  # a target shorter than this after decoding is none
@@ -50,30 +51,7 @@ def angle(first: Float[Array, 3 * s], second: Float[Array, 3 * s], least: float 
     sine = jnp.sqrt((b * z - c * y) ** 2 + (c * x - a * z) ** 2 + (a * y - b * x) ** 2 + least**2)
     cosine = a * x + b * y + c * z
     nowhere = (sine == 0) & (cosine == 0)
-    return arc(jnp.where(nowhere, 1, sine), cosine)
-
-
-@jax.custom_jvp
-def arc(sine: Float[Array, "*s"], cosine: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    """The angle in [0, π] of a point that is not the origin, `sine` ≥ 0: atan2 at a ninth of its time on a CPU.
-
-    To 2e-7 by Cephes' polynomial of the arc tangent (Moshier, 1989) below tan(π/8).
-    """
-    side = jnp.abs(cosine)
-    low, high = jnp.minimum(sine, side), jnp.maximum(sine, side)
-    steep = low > math.tan(math.pi / 8) * high
-    ratio = jnp.where(steep, low - high, low) / jnp.where(steep, low + high, high)
-    square = ratio**2
-    series = (8.05374449538e-2 * square - 1.38776856032e-1) * square + 1.99777106478e-1
-    found = (series * square - 3.33329491539e-1) * square * ratio + ratio + jnp.where(steep, math.pi / 4, 0)
-    found = jnp.where(sine > side, math.pi / 2 - found, found)
-    return jnp.where(cosine < 0, math.pi - found, found)
-
-
-@arc.defjvp
-def _arc_slope(point: tuple[Array, Array], step: tuple[Array, Array]) -> tuple[Array, Array]:
-    (sine, cosine), (up, along) = point, step
-    return arc(sine, cosine), (cosine * up - sine * along) / (sine**2 + cosine**2)
+    return arctangent(jnp.where(nowhere, 1, sine), cosine)
 
 
 @jax.jit
@@ -104,8 +82,8 @@ def tally(
 def value(total: Tally) -> dict[str, np.ndarray]:
     """`mean` and `rmse` in degrees, `d1` `d2` `d3`; of an image or of several summed. NaN without a valid pixel."""
     count, within = (np.asarray(part, np.float64) for part in (total.pixels, total.within))
-    shares = {f"d{number + 1}": mean(within[..., number], count) for number in range(3)}
-    return {"mean": mean(total.error, count), "rmse": np.sqrt(mean(total.squared, count)), **shares}
+    shares = {f"d{number + 1}": ratio(within[..., number], count) for number in range(3)}
+    return {"mean": ratio(total.error, count), "rmse": np.sqrt(ratio(total.squared, count)), **shares}
 
 
 def pooled_median(histogram: Float[Array | np.ndarray, "*b bins"]) -> Float[np.ndarray, "*b"]:

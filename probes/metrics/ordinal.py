@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from probes.metrics import depth
+from probes.metrics.sums import ratio
 
 
 class Tally(NamedTuple):
@@ -67,7 +68,7 @@ def tally(
 def value(total: Tally) -> dict[str, np.ndarray]:
     """`ordinal_accuracy`, half of which a constant map has, and `tie_rate`; NaN where no pair counts."""
     count = np.asarray(total.pairs, np.float64)
-    return {"ordinal_accuracy": depth.mean(total.right, count), "tie_rate": depth.mean(total.ties, count)}
+    return {"ordinal_accuracy": ratio(total.right, count), "tie_rate": ratio(total.ties, count)}
 
 
 def vertical(size: tuple[int, int]) -> Float[np.ndarray, "H W"]:

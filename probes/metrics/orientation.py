@@ -7,13 +7,15 @@ coherence, which is 0 where a picture has no orientation.  A prediction of no di
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
+
+from probes.metrics.angles import arctangent
+from probes.metrics.sums import ratio
 
 CHANCE_DEG = 45.0
 BINS = 360  # a quarter of a degree each
@@ -40,32 +42,6 @@ def angle(said: Float[Array, "*#n 2"], true: Float[Array, "*#n 2"]) -> Float[Arr
     return jnp.where(nowhere, jnp.pi / 2, arctangent(across, along))
 
 
-@jax.custom_jvp
-def arctangent(across: Float[Array, "*n"], along: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """`jnp.arctan2` of what is not negative, to 3e-7 radians: on a CPU in a tenth of its time.
-
-    The polynomial is `atanf` of Moshier's Cephes library, for |x| up to tan(π / 8).
-    """
-    short, long = jnp.minimum(across, jnp.abs(along)), jnp.maximum(across, jnp.abs(along))
-    ratio = short / jnp.where(long > 0, long, 1)
-    steep = ratio > math.tan(math.pi / 8)
-    x = jnp.where(steep, (ratio - 1) / (ratio + 1), ratio)
-    square = x * x
-    series = (
-        (8.05374449538e-2 * square - 1.38776856032e-1) * square + 1.99777106478e-1
-    ) * square - 3.33329491539e-1
-    octant = series * square * x + x + jnp.where(steep, math.pi / 4, 0)
-    quadrant = jnp.where(across > jnp.abs(along), math.pi / 2 - octant, octant)
-    return jnp.where(along < 0, math.pi - quadrant, quadrant)
-
-
-@arctangent.defjvp
-def _arctangent_slope(at: tuple[Array, Array], moved: tuple[Array, Array]) -> tuple[Array, Array]:
-    across, along = at
-    slope = (along * moved[0] - across * moved[1]) / (across**2 + along**2)
-    return arctangent(across, along), slope
-
-
 @jax.jit
 def tally(
     prediction: Float[np.ndarray | Array, "#n #H #W 2"], target: Float[np.ndarray | Array, "n H W 3"]
@@ -84,7 +60,7 @@ def value(tally: Tally) -> dict[str, np.ndarray]:
 
     NaN where a picture has no orientation anywhere.
     """
-    mean = _mean(tally)
+    mean = ratio(tally.error, tally.weight)
     median = np.where(np.isnan(mean), np.nan, np.asarray(tally.median, np.float64))
     return {"mean_error_deg": mean, "median_error_deg": median}
 
@@ -97,15 +73,10 @@ def pooled(sums: Tally) -> dict[str, np.ndarray]:
     inside = (up_to < half).sum(-1, keepdims=True)  # the bin that the median lies in
     inside = np.minimum(inside, BINS - 1)
     own, before = (np.take_along_axis(each, inside, -1) for each in (bins, up_to - bins))
-    part = np.divide(half - before, own, out=np.zeros_like(own), where=own > 0)
-    mean = _mean(sums)
+    part = ratio(half - before, own, otherwise=0.0)
+    mean = ratio(sums.error, sums.weight)
     median = np.where(np.isnan(mean), np.nan, ((inside + part) * (90 / BINS))[..., 0])
     return {"mean_error_deg": mean, "median_error_deg": median}
-
-
-def _mean(sums: Tally) -> np.ndarray:
-    weight, error = (np.asarray(each, np.float64) for each in (sums.weight, sums.error))
-    return np.asarray(np.divide(error, weight, out=np.full(np.shape(weight), np.nan), where=weight > 0))
 
 
 def _median(error: Float[Array, "n p"], weight: Float[Array, "n p"]) -> Float[Array, " n"]:

@@ -7,10 +7,12 @@ enter none of them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Integer, UInt8
+
+from probes.metrics.sums import ratio
 
 VOID = 255
 
@@ -39,7 +41,7 @@ def tally(
 
 def iou(sums: Tally) -> Float[np.ndarray, "*n c"]:
     """Of each class; NaN where it occurs in neither target nor prediction."""
-    return _ratio(sums.hits, sums.target + sums.prediction - sums.hits)
+    return ratio(sums.hits, sums.target + sums.prediction - sums.hits)
 
 
 def value(sums: Tally) -> dict[str, np.ndarray]:
@@ -54,24 +56,16 @@ def value(sums: Tally) -> dict[str, np.ndarray]:
     weighted = (np.nan_to_num(iou(sums)) * sums.target).sum(-1)
     return {
         "miou": _mean(iou(sums)),
-        "pixel_acc": _ratio(sums.hits.sum(-1), pixels),
-        "mean_acc": _mean(_ratio(sums.hits, sums.target)),
-        "fw_iou": _ratio(weighted, pixels),
-        "precision": _mean(np.where(present, np.nan_to_num(_ratio(sums.hits, sums.prediction)), np.nan)),
-        "recall": _mean(np.where(present, np.nan_to_num(_ratio(sums.hits, sums.target)), np.nan)),
-        "f1": _mean(_ratio(2 * sums.hits, sums.target + sums.prediction)),
+        "pixel_acc": ratio(sums.hits.sum(-1), pixels),
+        "mean_acc": _mean(ratio(sums.hits, sums.target)),
+        "fw_iou": ratio(weighted, pixels),
+        "precision": _mean(np.where(present, np.nan_to_num(ratio(sums.hits, sums.prediction)), np.nan)),
+        "recall": _mean(np.where(present, np.nan_to_num(ratio(sums.hits, sums.target)), np.nan)),
+        "f1": _mean(ratio(2 * sums.hits, sums.target + sums.prediction)),
     }
-
-
-def _ratio(part: Any, whole: Any) -> np.ndarray:
-    """NaN where there is nothing to divide by."""
-    ratio: np.ndarray = np.divide(
-        part, whole, out=np.full(np.shape(whole), np.nan), where=np.asarray(whole) > 0
-    )
-    return ratio
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
     """Over the classes that have a value."""
     known = ~np.isnan(values)
-    return _ratio(np.where(known, values, 0).sum(-1), known.sum(-1))
+    return ratio(np.where(known, values, 0).sum(-1), known.sum(-1))

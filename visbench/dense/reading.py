@@ -39,7 +39,8 @@ class Mapped:
         """Read the target maps that are not stored yet: what is wrong with one shows before anything is extracted."""
         unreadable: dict[str, str] = {}
         session = self._session
-        identity = self._identity(source, unreadable)
+        sets = list(session.data.sets.values())
+        identity = targets.ensure(sets, self._frame(source), session.options, session.store, unreadable)
         refuse_unreadable(unreadable, session.options)
         if unreadable:
             session.data.drop(unreadable)
@@ -67,7 +68,7 @@ class Mapped:
 
     def __call__(self, source: Source, plan: Plan) -> Callable[[Sequence[str], Sequence[str]], Stream]:
         """The images of some roles, one behind the other, at some taps."""
-        session, identity = self._session, self._identity(source, {})
+        session, identity = self._session, targets.identity(self._targets("test"), self._frame(source)).digest
 
         def stream(roles: Sequence[str], taps: Sequence[str]) -> Stream:
             ids = np.concatenate([session.data.ids[role] for role in roles])
@@ -86,11 +87,6 @@ class Mapped:
             )
 
         return stream
-
-    def _identity(self, source: Source, unreadable: dict[str, str]) -> str:
-        session = self._session
-        sets = list(session.data.sets.values())
-        return targets.ensure(sets, self._frame(source), session.options, session.store, unreadable)
 
     def _frame(self, source: Source) -> Frame:
         sampling = "left" if self._session.options.protocol == "visbench" else "centre"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from probes.metrics import normals
+from probes.metrics.angles import arctangent
 
 
 def maps(*rows):
@@ -83,11 +84,9 @@ def test_the_arc_is_that_of_atan2_and_so_is_its_slope():
     angles = np.concatenate([np.linspace(0, np.pi, 2001), 10.0 ** np.arange(-8, 0)])
     sine, cosine = (np.asarray(3 * f(angles), np.float32) for f in (np.sin, np.cos))
     sine = np.maximum(sine, 0)
-    found = jax.jit(normals.arc)(jnp.asarray(sine), jnp.asarray(cosine))
+    found = jax.jit(arctangent)(jnp.asarray(sine), jnp.asarray(cosine))
     expected = np.arctan2(sine.astype(float), cosine.astype(float))
     np.testing.assert_allclose(np.asarray(found), expected, atol=3e-7, rtol=3e-7)
-    slopes = jax.grad(lambda *point: normals.arc(*point).sum(), (0, 1))(
-        jnp.asarray(sine), jnp.asarray(cosine)
-    )
+    slopes = jax.grad(lambda *point: arctangent(*point).sum(), (0, 1))(jnp.asarray(sine), jnp.asarray(cosine))
     np.testing.assert_allclose(slopes[0], np.cos(expected) / 3, atol=1e-6)
     np.testing.assert_allclose(slopes[1], -np.sin(expected) / 3, atol=1e-6)
