@@ -202,9 +202,12 @@ def _draw(
     images, targets = splits[split], splits[split].targets
     assert targets is not None
     pixels = read_image(images.sources[i], name=images.names[i], max_pixels=max_pixels).pixels
+    shown = targets.read(i)
+    if targets.reader.kind == "boundaries":  # one map a person: their share is what a head is to say
+        shown = shown.mean(axis=-1)
     picture = mapoverlay.draw(
         pixels,
-        targets.read(i),
+        shown,
         targets.reader.kind,
         classes=names,
         title=f"{images.names[i]}  and  {targets.names[i]}",

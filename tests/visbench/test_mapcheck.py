@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.io import savemat
 
+from extract.datasets.bsds import open_bsds
 from extract.datasets.maps import open_maps
 from extract.errors import InputError
 from extract.maps.readers import DepthReader, ForegroundReader, LabelReader, NormalsReader, ResponseReader
@@ -221,3 +223,17 @@ def test_the_overlay_is_written_only_where_asked_and_never_among_the_data(datase
         with pytest.raises(InputError, match=said):
             mapcheck.check(splits, overlay=path)
         assert not path.exists()
+
+
+def test_boundaries_of_several_people_are_drawn_as_their_share(tmp_path):
+    save(tmp_path / "bsds/images/train/a.png", photo(0))
+    people = np.empty((1, 3), object)
+    for place, column in enumerate((2, 2, 5)):
+        marks = np.zeros((6, 8), np.uint8)
+        marks[:, column] = 1
+        people[0, place] = {"Segmentation": np.ones_like(marks), "Boundaries": marks}
+    (tmp_path / "bsds/groundTruth/train").mkdir(parents=True)
+    savemat(tmp_path / "bsds/groundTruth/train/a.mat", {"groundTruth": people})
+    found = mapcheck.check(open_bsds(tmp_path / "bsds"), overlay=tmp_path / "o.png")
+    assert found.overlay == "images/train/a.png"
+    assert Image.open(tmp_path / "o.png").format == "PNG"
