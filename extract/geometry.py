@@ -6,7 +6,9 @@ looked at by itself.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 LONGEST = 16  # sides: of a longer strip only the middle is resized, so that memory stays bounded
 
@@ -18,6 +20,14 @@ class Axis(NamedTuple):
     length: int
     resized: int
     offset: int
+
+    def into(self, places: float | np.ndarray) -> Any:
+        """Where places of the image lie in the frame; both count from the edge of their first pixel."""
+        return (places - self.start) * (self.resized / self.length) - self.offset
+
+    def out_of(self, places: float | np.ndarray) -> Any:
+        """Where places of the frame lie in the image."""
+        return (places + self.offset) * (self.length / self.resized) + self.start
 
 
 def resized(height: int, width: int, short: int) -> tuple[int, int]:

@@ -58,7 +58,7 @@ def get_probe(
             )
         probe = head
     options = make_options(pooling=pooling, **settings)
-    allowed = _OF_A_PROBE | (set(row.maps) if row.maps is not None else set())
+    allowed = _OF_A_PROBE | set(row.truth)
     foreign = [name for name in settings if name not in allowed]
     if foreign:
         raise UsageError(f"a probe on its own has no {', '.join(foreign)}; that is an option of visbench.run")

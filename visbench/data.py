@@ -19,8 +19,8 @@ from extract.memo import Memo
 from extract.store import Store
 from extract.wording import counted
 from visbench import console
-from visbench.dense.identifying import identified
 from visbench.errors import UsageError
+from visbench.identifying import identified
 from visbench.opening import identify, named_apart, open_splits, refuse_unreadable, with_training
 from visbench.options import Options
 from visbench.record import digest
@@ -60,6 +60,9 @@ class RunData:
     def counts(self) -> dict[str, Any]:
         """Images a role, classes, and how many files could not be read."""
         counts: dict[str, Any] = {role: len(images) for role, images in self.sets.items()}
+        for role, images in self.sets.items():
+            if images.groups is not None:
+                counts[f"{role}_{images.groups.noun}s"] = len(images.groups)
         return counts | {"classes": len(self.classes), "unreadable": len(self.unreadable)}
 
     @property
@@ -104,10 +107,13 @@ class RunData:
     def refuse_empty(self, *sets: ImageSet) -> None:
         """Stop where a role, or one of `sets`, has no image."""
         for images in sets or self.sets.values():
-            if not len(images):
+            if not images.size:
                 split = f"the {images.split} split of " if images.split else ""
                 bad = f": {counted(len(self.unreadable), 'file')} cannot be read" if self.unreadable else ""
-                raise UsageError(f"no image is left in {split}{images.name}{bad}; `visbench check` shows why")
+                what = "image" if images.groups is None else images.groups.noun
+                raise UsageError(
+                    f"no {what} is left in {split}{images.name}{bad}; `visbench check` shows why"
+                )
 
 
 class Divided(NamedTuple):
@@ -150,8 +156,7 @@ def gather(task: Task, divided: Divided, options: Options, *, memo: Memo) -> Run
     unreadable: dict[str, str] = {}
     for role, images in sets.items():
         found, bad = identify(images, memo, options)
-        if images.targets is not None:
-            images = identified(images, found, memo)
+        images = identified(images, found, memo)
         sets[role], ids[role] = by_content(images, found)
         unreadable |= bad
     refuse_unreadable(unreadable, options)
@@ -202,7 +207,7 @@ def _draw_test(run: RunData) -> None:
     run.draw(images, ids)
     run.splits = {"split": "test (drawn)", "train_split": "train (drawn)", "val_split": None}
     run.params = {**run.params, "drawn_test": HOLDOUT}
-    part = "a fifth" if images.targets is not None else "a fifth of each class"
+    part = "a fifth" if images.labels is None else "a fifth of each class"
     console.note(
         f"{images.name} has no splits: {part}, drawn by content, is scored "
         f"({len(run.sets['test']):,} of {counted(len(images), 'image')})"
@@ -211,15 +216,17 @@ def _draw_test(run: RunData) -> None:
 
 def _check_scorable(sets: Mapping[str, ImageSet]) -> None:
     """Refuse labels that cannot be scored; maps are looked at when they are read."""
-    if sets["test"].targets is None:
+    if sets["test"].targets is None and sets["test"].groups is None:
         check_scorable(sets.get("train"), sets["test"])
 
 
 def _params(images: ImageSet, options: Options) -> Mapping[str, Any]:
     """How the data came to be these, for the record; with maps, also how they are read."""
+    if images.groups is not None:
+        return {**images.params, **images.groups.params}
     if images.targets is None:
         return images.params
-    told = {name: options.maps[name] for name in ("normal_source",) if options.maps.get(name)}
+    told = {name: options.truth[name] for name in ("normal_source",) if options.truth.get(name)}
     return {
         **images.params,
         **images.targets.params,
@@ -230,15 +237,16 @@ def _params(images: ImageSet, options: Options) -> Mapping[str, Any]:
 
 def _strata(images: ImageSet) -> np.ndarray:
     """(n,) what a part that is drawn is to have its share of: classes, where images have one."""
-    return np.zeros(len(images), int) if images.targets is not None else images.known_labels
+    return np.zeros(len(images), int) if images.labels is None else images.known_labels
 
 
 def _truth(images: ImageSet) -> np.ndarray:
     """What each image should say, in a form that can be hashed."""
-    if images.targets is None:
+    known = images.groups if images.targets is None else images.targets
+    if known is None:
         return images.known_labels
-    assert images.targets.ids is not None
-    return images.targets.ids
+    assert known.ids is not None
+    return known.ids
 
 
 def _hashed(rows: np.ndarray) -> str:

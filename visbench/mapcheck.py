@@ -75,7 +75,7 @@ def check(
     splits: Splits, *, workers: int | None = None, max_pixels: int = MAX_PIXELS, overlay: Path | None = None
 ) -> MapCheckup:
     """Look through every split; `overlay` is a PNG to draw the image and map into that show most."""
-    kinds = {None if images.targets is None else images.targets.reader.kind for images in splits.values()}
+    kinds = {None if images.targets is None else images.maps.reader.kind for images in splits.values()}
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind is None:
         raise InputError(
@@ -128,7 +128,7 @@ def check(
 
 def _class_names(splits: Splits, kind: str) -> tuple[str, ...]:
     """Of every class there may be, known ones by their names; of a reader that takes any class none."""
-    targets = next(images.targets for images in splits.values() if images.targets is not None)
+    targets = next(iter(splits.values())).maps
     if kind == "foreground":
         return ("background", "foreground")
     return targets.classes or tuple(str(i) for i in range(getattr(targets.reader, "num_classes", None) or 0))
@@ -199,8 +199,7 @@ def _draw(
     if not fine:
         return None
     split, i, _ = max(fine, key=lambda entry: entry[2].variety)
-    images, targets = splits[split], splits[split].targets
-    assert targets is not None
+    images, targets = splits[split], splits[split].maps
     pixels = read_image(images.sources[i], name=images.names[i], max_pixels=max_pixels).pixels
     shown = targets.read(i)
     if targets.reader.kind == "boundaries":  # one map a person: their share is what a head is to say

@@ -62,8 +62,7 @@ def valid(target: np.ndarray, kind: str) -> np.ndarray:
 
 
 def _look(images: ImageSet, position: int, max_pixels: int) -> Look:
-    targets, name, source = images.targets, images.names[position], images.sources[position]
-    assert targets is not None
+    targets, name, source = images.maps, images.names[position], images.sources[position]
     pixels = read_image(source, name=name, max_pixels=max_pixels).pixels
     said = (
         header(source, name=name, max_pixels=max_pixels)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from visbench.errors import UsageError
@@ -27,10 +28,17 @@ def make_measures(
         own = _own(settings, name, probes, make.accepts)
         grid = _own(options.grid, name, probes, make.varies) if options.grid else options.grid
         standardize = own.pop("standardize", None)
-        for count in shots:
-            given = replace(options, standardize=standardize, probe_settings=own, grid=grid, shots=count)
+        for count, each in product(shots, _each(own, getattr(make, "several", ()))):
+            given = replace(options, standardize=standardize, probe_settings=each, grid=grid, shots=count)
             measures.append(make(name, given))
     return measures
+
+
+def _each(settings: Mapping[str, Any], several: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The settings once for every value of those that make a measurement each."""
+    axes = {name: settings[name] for name in several if isinstance(settings.get(name), tuple)}
+    for values in product(*axes.values()):
+        yield {**settings, **dict(zip(axes, values, strict=True))}
 
 
 def _own(

@@ -40,7 +40,9 @@ class Options:
     allow_same: bool = False
     limit: int | None = None  # images a class
     reading: Mapping[str, Any] = field(default_factory=dict)  # of `open_dataset`: a table's columns, …
-    maps: Mapping[str, Any] = field(default_factory=dict)  # where target maps lie and what their numbers mean
+    truth: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # where maps, pairs or boxes lie and what they mean
 
     # probe
     protocol: Protocol = "standard"
@@ -113,6 +115,18 @@ SETTINGS = (
     "optimizer",
     "schedule",
     "topk",
+    "metric",
+    "max_warp",
+    "num_corr",
+    "ratio",
+    "mutual",
+    "units",
+    "thresholds",
+    "score_threshold",
+    "nms_iou",
+    "max_detections",
+    "class_names",
+    "templates",
     "hidden_dim",
     "loss_stride",
     "cls_token",
@@ -135,7 +149,7 @@ _BACKBONE = (
 _READING = ("image_column", "label_column", "split_column", "allow_empty_classes")
 
 
-_MAPS = (
+_TRUTH = (
     "image_dir",
     "target_dir",
     "stems",
@@ -159,8 +173,15 @@ _MAPS = (
     "uncertainty",
     "domain",
     "voc",
+    "min_votes",
+    "partition",
+    "annotations",
+    "min_box_size",
+    "include_difficult",
+    "disparity_scale",
+    "disparity_hole",
 )
-_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING, "maps": _MAPS}
+_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING, "truth": _TRUTH}
 
 
 def make_options(**given: Any) -> Options:
@@ -179,8 +200,8 @@ def make_options(**given: Any) -> Options:
         else:
             raise UsageError(f'there is no option "{key}".{did_you_mean(key, [*known, *homes])}')
     for name, kind in _NUMBERS.items():
-        if name in grouped["maps"]:
-            grouped["maps"][name] = _number(name, grouped["maps"][name], kind)
+        if name in grouped["truth"]:
+            grouped["truth"][name] = _number(name, grouped["truth"][name], kind)
     plain |= grouped
     return Options(**plain)
 

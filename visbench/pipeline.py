@@ -113,7 +113,7 @@ class Session:
         if not todo:
             return
         self.reading.prepare(source)
-        plan, spent = self._extracted(source)
+        plan, spent = self._extracted(source, todo)
         for measure in todo:
             rows = self.reading(source, plan)
             began, before = time.monotonic(), self._planned(source, measure)
@@ -153,14 +153,18 @@ class Session:
             console.warn(f"{error}; the record is kept without them and cannot be compared sample by sample")
             return None
 
-    def _extracted(self, source: Source) -> tuple[Plan, Spent]:
+    def _extracted(self, source: Source, measures: Sequence[Any]) -> tuple[Plan, Spent]:
         """See that the features are there; unreadable images are gone from `data` afterwards."""
-        images, ids = self.images()
+        (images, ids), names = self.images(), self.data.names
+        views = self.reading.views(source, measures)
+        if views is not None:  # of these images, to be extracted with them
+            images, ids = features.concat([images, views.images]), np.concatenate([ids, views.ids])
+            names += views.of
         plan, spent = features.ensure(
             source, images, ids, source.taps, self.options, store=self.store, memo=self.memo
         )
         if spent.unreadable:
-            own = dict(zip(images.names, self.data.names, strict=True))  # `concat` may tell copies apart
+            own = dict(zip(images.names, names, strict=True))  # `concat` may tell copies apart
             self.data.drop({own[name]: reason for name, reason in spent.unreadable.items()})
             self.data.check()
         if not spent.computed:
@@ -191,12 +195,13 @@ class Session:
 
 def _refuse_idle(task: Task, options: Options) -> None:
     """Refuse what means nothing to the task, before anything is read."""
-    idle = [name for name in options.maps if name not in (task.maps or ())]
-    if task.dense:
-        idle += [name for name in ("pooling",) if getattr(options, name) != "default"]
+    idle = [name for name in options.truth if name not in task.truth]
+    if not task.pooled and options.pooling != "default":
+        idle.append("pooling")
+    if not task.columns:
         idle += list(options.reading)
     if idle:
-        known = f" It may be told {', '.join(task.maps)}." if task.maps else ""
+        known = f" It may be told {', '.join(task.truth)}." if task.truth else ""
         raise UsageError(f"{task.name} has no use for {idle[0]}; leave it out.{known}")
 
 

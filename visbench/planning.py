@@ -22,13 +22,14 @@ _FOUND = ("metrics", "intervals", "n", "context", "hyperparameters", "selection"
 def planned(task: Task, options: Options, source: Source, run: RunData, measure: Any) -> Record:
     """Everything but the outcome."""
     taps = list(measure.taps)
+    told = {"headline": task.headline, **measure.plan(run)}
     return Record(
         task=task.name,
         level=task.level,
         protocol=options.protocol,
         dataset=run.name,
         **run.splits,
-        dataset_size=len(run.sets["test"]),
+        dataset_size=run.sets["test"].size,
         dataset_fingerprint=run.fingerprint,
         dataset_params=dict(run.params),
         unreadable=dict(run.unreadable),
@@ -42,11 +43,10 @@ def planned(task: Task, options: Options, source: Source, run: RunData, measure:
         feature_mode="dense" if any(not tap_names.parse(tap).pooled for tap in taps) else "pooled",
         feature_dtype=options.dtype,
         seed=options.seed,
-        headline=task.headline,
-        better=task.metrics[task.headline],
+        better=task.metrics[told["headline"]],
         notes=options.notes,
         caller=options.caller,
-        **measure.plan(run),
+        **told,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from extract.datasets import ImageSet
 from extract.ids import keys
 from extract.plan import Plan
 from visbench import features
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from visbench.pipeline import Session
 
 
+class Views(NamedTuple):
+    """Images that are made of those of the data, for a backbone to see as well."""
+
+    images: ImageSet
+    ids: np.ndarray  # (v, 16) row ids: of the image and of what was done to it
+    of: list[str]  # the name of the image that each is made of
+
+
 class Pooled:
     """Features and labels of every role under a tap, as arrays."""
 
@@ -26,6 +35,10 @@ class Pooled:
 
     def prepare(self, source: Source) -> None:
         """Nothing is to be read before features are there."""
+
+    def views(self, source: Source, measures: Sequence[Any]) -> Views | None:
+        """No image but those of the data."""
+        return None
 
     def __call__(self, source: Source, plan: Plan) -> Callable[[str], dict[str, Rows]]:
         """The rows of every role under a tap, aligned with labels; read when asked for."""

@@ -24,12 +24,13 @@ class Task:
     fitted: bool = True  # False: nothing is learnt, so a training set would not be used
     reading: str = "visbench.reading:Pooled"  # import path of what reads the stored features for it
     opening: str = "visbench.opening:labelled"  # import path of what opens its data
-    maps: tuple[str, ...] | None = None  # of a dense task: what it may be told of its target maps
-
-    @property
-    def dense(self) -> bool:
-        """Whether its answers are maps."""
-        return self.maps is not None
+    truth: tuple[str, ...] = ()  # what it may be told of its maps, pairs or boxes
+    settings: tuple[str, ...] = ()  # of its probes or its measurement; heads have their own
+    dense: bool = False  # whether heads are trained for it on grids of patch features
+    pooled: bool = True  # whether it reads one vector an image
+    columns: bool = True  # whether it takes a table of images, whose columns can be named
+    limit: str = "images a class"  # what --limit counts
+    caution: str = ""  # what to know before a board of it is read
 
     @property
     def default_probe(self) -> str | None:

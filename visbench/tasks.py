@@ -60,6 +60,10 @@ TASKS: dict[str, Task] = {
                 "knn": "votes of the nearest training images, cosine similarity",
             },
             headline="top1",
+            settings=(
+                *("C", "l2", "k", "temperature", "learning_rate", "weight_decay", "epochs"),
+                *("train_batch_size", "optimizer", "schedule"),
+            ),
             metrics=dict.fromkeys(
                 ("top1", "top5", "balanced_accuracy", "macro_f1", "knn5_top1", "knn20_top1"), "higher"
             ),
@@ -72,6 +76,7 @@ TASKS: dict[str, Task] = {
             layout=_ANY_LABELLED_IMAGES,
             measure="visbench.retrieval:Retrieval",
             probes={},
+            settings=("topk",),
             headline="map",
             metrics=dict.fromkeys(("map", "recall@1", "recall@5", "recall@10"), "higher"),
             fitted=False,

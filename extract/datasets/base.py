@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from extract.datasets.groups import Groups
+from extract.datasets.objects import Objects
 from extract.datasets.sources import Lazy, Sources
 from extract.datasets.targets import Targets
 from extract.errors import InputError
@@ -37,7 +39,8 @@ class ImageSet:
     names: tuple[str, ...]  # what errors and records call each image: its path below `root`, or "image 17"
     labels: np.ndarray | None = None
     classes: tuple[str, ...] = ()
-    targets: Targets | None = None  # what each should say, where that is a map
+    targets: Targets | Objects | None = None  # what each should say, where that is a map or are boxes
+    groups: Groups | None = None  # pairs or triplets of these images
     folders: tuple[Path, ...] = ()  # that hold the images: nothing of ours may come to lie in them
     params: Mapping[str, Any] = field(default_factory=dict)  # what was done to get here, for the record
 
@@ -55,7 +58,7 @@ class ImageSet:
             raise InputError(f"{self.name} has two classes called {_repeated(self.classes)!r}")
         if self.targets is not None and len(self.targets) != size:
             raise InputError(
-                f"{self.name} has {counted(size, 'image')} and {counted(len(self.targets), 'map')}; "
+                f"{self.name} has {counted(size, 'image')} and {counted(len(self.targets), 'target')}; "
                 "there must be one an image"
             )
         if self.labels is not None:
@@ -63,6 +66,11 @@ class ImageSet:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def size(self) -> int:
+        """How much there is to score: images, or pairs or triplets of them."""
+        return len(self) if self.groups is None else len(self.groups)
 
     @property
     def multilabel(self) -> bool:
@@ -83,6 +91,18 @@ class ImageSet:
         return self.labels
 
     @property
+    def maps(self) -> Targets:
+        """The target maps of a task of maps."""
+        assert isinstance(self.targets, Targets), f"{self.name} has no maps"
+        return self.targets
+
+    @property
+    def objects(self) -> Objects:
+        """The marked objects of a task of boxes."""
+        assert isinstance(self.targets, Objects), f"{self.name} has no boxes"
+        return self.targets
+
+    @property
     def counts(self) -> np.ndarray:
         """(c,) images of each class."""
         if self.labels is None:
@@ -101,6 +121,7 @@ class ImageSet:
             names=tuple(self.names[i] for i in rows),
             labels=None if self.labels is None else self.labels[rows],
             targets=None if self.targets is None else self.targets.subset(rows),
+            groups=None if self.groups is None else self.groups.of_images(rows),
             params={**self.params, **params},
         )
 
@@ -108,11 +129,15 @@ class ImageSet:
         """The first `per_class` images of every class, in the set's own order; of all where none is labelled.
 
         Images without a label count as one more class.  With several labels an image, those stay that are
-        among the first `per_class` of any of their classes.
+        among the first `per_class` of any of their classes.  Of pairs and triplets the first so many stay,
+        and the images in them.
         """
         if per_class < 1:
             raise InputError(f"the limit is {per_class} images a class; it must be at least 1")
         kept: np.ndarray
+        if self.groups is not None:
+            few = self.groups.take(np.arange(min(per_class, len(self.groups))))
+            return replace(self, groups=few).subset(np.unique(few.members), limit=per_class)
         if self.labels is None:
             kept = np.arange(len(self)) < per_class
         elif self.multilabel:

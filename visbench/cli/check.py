@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from visbench import console
-from visbench.cli import dense
 from visbench.cli import options as shared
+from visbench.cli import truth
 from visbench.cli.common import Command, json_option
 
 
@@ -19,7 +19,7 @@ from visbench.cli.common import Command, json_option
 @click.option("--workers", type=click.IntRange(1), help="Threads that decode.  [default: all cores]")
 @click.option("--max-pixels", type=click.IntRange(1), help="Largest image that is decoded.")
 @click.option("--task", metavar="TASK", help="What the data are for, where that is not classes: depth, …")
-@dense.every_map_option
+@truth.every_truth_option
 @click.option("--overlay", metavar="FILE", help="Draw an image with its map on it to a .png.")
 @json_option
 @click.pass_context

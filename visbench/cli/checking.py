@@ -29,7 +29,7 @@ def look(
     limit = max_pixels or MAX_PIXELS
     row = get_task(task) if task is not None else None
     if row is None or row.reads != MAPS:
-        idle = [*options.maps, *(["overlay"] if overlay else [])]
+        idle = [*options.truth, *(["overlay"] if overlay else [])]
         if idle:
             which = f"{task} has no maps" if task else "images alone have no maps"
             raise UsageError(
@@ -41,7 +41,7 @@ def look(
             source, reading=options.reading, workers=workers, max_pixels=limit, labelled=not made
         )
         return found, checkup.text(found) + _hint(data, row is None)
-    opened = row.opener()(data, replace(options, maps={**options.maps, "any_label": True}), None)
+    opened = row.opener()(data, replace(options, truth={**options.truth, "any_label": True}), None)
     seen = mapcheck.check(
         opened, workers=workers, max_pixels=limit, overlay=Path(overlay) if overlay else None
     )

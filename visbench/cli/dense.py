@@ -1,4 +1,4 @@
-"""The options of tasks whose targets are maps: heads and layers, where the maps lie, what their numbers mean."""
+"""The options of tasks whose targets are maps: heads and layers, and how they are trained."""
 
 from __future__ import annotations
 
@@ -65,74 +65,3 @@ training_options = apply(
     ),
     click.option("--widen", is_flag=True, help="Try beyond a grid whose edge is best."),
 )
-
-_MAPS: dict[str, Callable[[Any], Any]] = {
-    "image_dir": click.option("--image-dir", metavar="DIR", help="The folder of images.  [default: images]"),
-    "target_dir": click.option("--target-dir", metavar="DIR", help="The folder of maps.  [default: by name]"),
-    "stems": click.option(
-        "--stems", metavar="FILE", help="Only these stems; scored, where --train-stems says what trains."
-    ),
-    "train_stems": click.option("--train-stems", metavar="FILE", help="Train on these stems."),
-    "num_classes": click.option("--num-classes", type=click.IntRange(2, 255), help="Classes are 0 … N − 1."),
-    "ignore_index": click.option(
-        "--ignore-index", type=Numbers(int), help="Values that are not scored.  [default: 255]"
-    ),
-    "label_offset": click.option(
-        "--label-offset", type=int, help="Subtract this of every label; below 0 is not scored."
-    ),
-    "palette": click.option(
-        "--palette", metavar="FILE", help="Red, green, blue of a class a line, of maps coded by colour."
-    ),
-    "target_key": click.option(
-        "--target-key", metavar="NAME", help="The array of an .npz, channels of an EXR."
-    ),
-    "voc": click.option("--voc", is_flag=True, default=None, help="DATA is a VOC devkit (found by itself)."),
-    "foreground": click.option(
-        "--foreground", type=Numbers(int), help="Values that are foreground, where not 0/1 or 0/255."
-    ),
-    "foreground_above": click.option(
-        "--foreground-above", type=float, help="What is larger is foreground, as of soft or JPEG masks."
-    ),
-    "target_scale": click.option(
-        "--target-scale", type=float, help="Stored values a unit: 1000 for millimetres."
-    ),
-    "target_hole": click.option("--target-hole", type=Numbers(float), help="Stored values that say nothing."),
-    "max_depth": click.option("--max-depth", type=float, help="Metres; beyond is not scored.  [default: 10]"),
-    "n_bins": click.option("--n-bins", type=click.IntRange(2), help="Of depth.  [default: 256]"),
-    "nyu_crop": click.option(
-        "--nyu-crop/--no-nyu-crop", default=None, help="Score NYUv2's window alone.  [default: of NYUv2]"
-    ),
-    "uncertainty": click.option(
-        "--uncertainty/--no-uncertainty", default=None, help="Normals with a concentration, or angles alone."
-    ),
-    "normal_source": click.option("--normal-source", metavar="NAME", help="Kept in the record: geonet, …"),
-    "normal_colours": click.option(
-        "--normal-colours", is_flag=True, default=None, help="Floats are colours of 0 … 1, not −1 … 1."
-    ),
-    "normal_order": click.option(
-        "--normal-order", metavar="xyz", help="The channels as they come: zyx of BGR."
-    ),
-    "normal_flip": click.option("--normal-flip", metavar="y", help="Axes to turn round."),
-    "domain": click.option("--domain", metavar="NAME", help="Of Taskonomy data.  [default: the task's own]"),
-}
-
-
-every_map_option = apply(*_MAPS.values())
-
-
-EXAMPLES = {  # data and what they need to be told, as in the drawn layouts
-    "semantic_segmentation": "streets/ --num-classes 19",
-    "generic_segmentation": "photos/",
-    "depth": "rooms/ --target-scale 1000",
-    "relative_depth": "rooms/ --target-scale 1000",
-    "surface_normal": "rooms/",
-    "edge": "rooms/ --target-scale 1000",
-    "keypoints2d": "rooms/ --target-scale 30",
-    "occlusion_edge": "rooms/ --target-scale 50",
-    "boundaries": "BSDS500/",
-}
-
-
-def map_options(task: Task) -> Callable[[Any], Any]:
-    """What the task may be told of its maps."""
-    return apply(*(_MAPS[name] for name in task.maps or ()))

@@ -9,6 +9,7 @@ import click
 
 from visbench.cli.common import json_option, store_option
 from visbench.errors import UsageError
+from visbench.task import Task
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -132,13 +133,13 @@ reading_options = apply(
     click.option("--allow-empty-classes", is_flag=True, default=None, help="Class folders may be empty."),
 )
 
-data_options = apply(
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N images a class."),
-    reading_options,
-)
-maps_data_options = click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Only the first N images of each split, by name."
-)
+
+def limit_option(counts: str = "images a class") -> Callable[[F], F]:
+    """`--limit`, and what it counts."""
+    return click.option("--limit", type=click.IntRange(1), metavar="N", help=f"Only the first N {counts}.")
+
+
+data_options = apply(limit_option(), reading_options)
 
 split_options = apply(
     click.option("--split", metavar="SPLIT", help="The split that is scored.  [default: test, else val]"),
@@ -172,13 +173,12 @@ record_options = apply(
     ),
 )
 
-_WORK = (
+work_options = apply(
     extraction_options,
     record_options,
     click.option("--dry-run", is_flag=True, help="Say what would be done and what it costs; do nothing."),
     json_option,
 )
-running_options, maps_running_options = apply(data_options, *_WORK), apply(maps_data_options, *_WORK)
 
 _SETTINGS = {
     "C": click.option(
@@ -206,8 +206,13 @@ _SETTINGS = {
     "topk": click.option("--topk", type=Numbers(int), help="retrieval: k of recall@k.  [default: 1,5,10]"),
 }
 
-fitted_options = apply(
-    *(_SETTINGS[name] for name in _SETTINGS if name != "topk"),
+
+def settings_options(task: Task) -> Callable[[F], F]:
+    """The settings of the probes of a task, or of its measurement."""
+    return apply(*(_SETTINGS[name] for name in task.settings))
+
+
+scaling_options = apply(
     click.option(
         "--standardize/--no-standardize", default=None, help="Scale features by training rows first."
     ),
@@ -232,8 +237,9 @@ search_options = apply(
     ),
     control_option,
 )
-ranking_options = _SETTINGS["topk"]
-
+layer_option = click.option(
+    "--layer", "--layers", type=int, default=-1, show_default=True, help="From 0, or from the end."
+)
 pooling_options = apply(
     click.option(
         "--pooling",
@@ -242,7 +248,5 @@ pooling_options = apply(
         show_default=True,
         help="CLS token or mean over patches.",
     ),
-    click.option(
-        "--layer", "--layers", type=int, default=-1, show_default=True, help="From 0, or from the end."
-    ),
+    layer_option,
 )

@@ -9,6 +9,7 @@ import click
 from visbench.cli import dense
 from visbench.cli import options as shared
 from visbench.cli.common import Command, Group
+from visbench.cli.truth import EXAMPLES, truth_options
 from visbench.task import Task
 from visbench.tasks import TASKS
 
@@ -18,25 +19,19 @@ _SUMMARY = "Extract what is missing, then probe: {}"
 def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
     """The sub-command of one task; `probe_only` never extracts."""
     mine = [shared.split_options]
-    if task.dense:
-        mine += [dense.head_options(task), dense.map_options(task), shared.train_options]
-        mine += [dense.training_options, shared.search_options]
-    elif task.fitted:
-        mine.append(shared.train_options)
-        mine.append(probe_option(task))
-        mine.append(shared.fitted_options)
-        mine.append(shared.search_options)
+    mine += [probe_options(task), truth_options(task)]
+    if task.fitted:
+        mine += [shared.train_options, training_options(task), shared.search_options]
     else:
-        mine.append(shared.ranking_options)
-        mine.append(shared.control_option)
+        mine += [shared.settings_options(task), shared.control_option]
 
     @click.command(task.name, cls=Command, help=_help(task, probe_only), short_help=task.summary)
     @shared.apply(
         shared.data_argument,
         shared.backbone_options,
-        *([] if task.dense else [shared.pooling_options]),
         *mine,
-        shared.maps_running_options if task.dense else shared.running_options,
+        data_options(task),
+        shared.work_options,
     )
     def command(**given: Any) -> None:
         from visbench.cli.running import run_task  # brings in numpy and more
@@ -46,21 +41,38 @@ def task_command(task: Task, *, probe_only: bool = False) -> click.Command:
     return command
 
 
-def probe_option(task: Task) -> Any:
-    """`--probe`, with the names there are."""
-    return click.option(
+def probe_options(task: Task) -> Any:
+    """What reads the features and where: a head and its layers, or a probe and what it is given of an image."""
+    if task.dense:
+        return dense.head_options(task)
+    named = click.option(
         "--probe",
         "probes",
         multiple=True,
         metavar="NAME",
         help=f"{', '.join(task.probes)}; may be repeated.  [default: {task.default_probe}]",
     )
+    where = shared.pooling_options if task.pooled else shared.layer_option
+    return shared.apply(*([named] if task.probes else []), where)
+
+
+def training_options(task: Task) -> Any:
+    """The settings of what is fitted."""
+    if task.dense:
+        return dense.training_options
+    return shared.apply(shared.settings_options(task), shared.scaling_options)
+
+
+def data_options(task: Task) -> Any:
+    """How much of the data, and which columns of a table."""
+    limit = shared.limit_option(task.limit)
+    return shared.apply(limit, shared.reading_options) if task.columns else limit
 
 
 def _help(task: Task, probe_only: bool) -> str:
     does = "Never extracts: features that are not stored are refused." if probe_only else ""
     verb = "probe" if probe_only else "run"
-    data = dense.EXAMPLES.get(task.name, "photos/")
+    data = EXAMPLES.get(task.name, "photos/")
     return (
         f"{task.summary} {does}\n\n{task.layout}\n\n\b\n"
         f"visbench {verb} {task.name} {data} --backbone dinov2_vits14 --backbone resnet50"

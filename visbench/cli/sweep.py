@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from visbench.cli import dense
 from visbench.cli import options as shared
 from visbench.cli.common import Command, Group
-from visbench.cli.run import probe_option
+from visbench.cli.run import data_options, probe_options, training_options
+from visbench.cli.truth import EXAMPLES, truth_options
 from visbench.task import Task
 from visbench.tasks import TASKS
 
@@ -44,16 +44,17 @@ def task_command(task: Task) -> click.Command:
         click.option(
             "--grid", "axes", multiple=True, metavar="AXIS", help="An axis of the grid; may be repeated."
         ),
-        *([dense.head_options(task), dense.map_options(task)] if task.dense else [probe_option(task)]),
+        probe_options(task),
+        truth_options(task),
         click.option("--plot", metavar="FILE", help="Draw all scores to a .png, .svg or .pdf."),
-        *([] if task.dense else [_SHOTS]),
+        *([_SHOTS] if task.columns else []),
         shared.search_options,
         shared.backbone_options,
-        *([] if task.dense else [shared.pooling_options]),
         shared.split_options,
         shared.train_options,
-        dense.training_options if task.dense else shared.fitted_options,
-        shared.maps_running_options if task.dense else shared.running_options,
+        training_options(task),
+        data_options(task),
+        shared.work_options,
     )
     def command(**given: Any) -> None:
         from visbench.cli.sweeping import sweep_task  # brings in numpy and more
@@ -65,7 +66,7 @@ def task_command(task: Task) -> click.Command:
 
 def _help(task: Task) -> str:
     if task.dense:
-        data = dense.EXAMPLES.get(task.name, "photos/")
+        data = EXAMPLES.get(task.name, "photos/")
         return (
             f"{task.summary}\n\n{_HEADS}\n\n{task.layout}\n\n\b\n"
             f"visbench sweep {task.name} {data} --grid lr=1e-3:1e-1:log4 --grid weight_decay=0,1e-2\n"

@@ -117,7 +117,7 @@ class Dense:
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
         asked, varied, (first, *_) = self.asked, self.asked.varied, self.asked.grid.settings()
-        answer = self.answer.make(self.options.maps, run)
+        answer = self.answer.make(self.options.truth, run)
         params = {
             "refit": self.refit,
             **asked.fixed,
@@ -155,7 +155,7 @@ class Dense:
 
     def __call__(self, streams: Streams, run: RunData, trials: Trials) -> Outcome:
         """Choose, train, and score once."""
-        task = self.answer.make(self.options.maps, run)
+        task = self.answer.make(self.options.truth, run)
         taps = self.learner.taps(trials)
         roles = [role for role in ("train", "val") if role in run.sets]
         learnt, scored = streams(roles, taps), streams(["test"], taps)

@@ -104,7 +104,7 @@ def _open(task: str, make: MakeReader, data: Any, options: Options, name: str | 
         if isinstance(data, Splits):
             return data
         raise UsageError(f"{task} reads a folder of images and maps, not a {type(data).__name__}")
-    root, maps = Path(data).expanduser(), dict(options.maps)
+    root, maps = Path(data).expanduser(), dict(options.truth)
     if not root.exists():
         raise UsageError(f"there is no {root}")
     where = {key: maps[key] for key in WHERE if maps.get(key) is not None}

@@ -241,10 +241,10 @@ class DenseProbe:
 
 def _answer(task: Task, measure: Dense, options: Options) -> Any:
     """What the task makes of a head's output."""
-    maps = dict(options.maps)
+    maps = dict(options.truth)
     for name in maps:
-        if name not in MAPS or name not in (task.maps or ()):
-            told = ", ".join(name for name in MAPS if name in (task.maps or ()))
+        if name not in MAPS or name not in task.truth:
+            told = ", ".join(name for name in MAPS if name in task.truth)
             raise UsageError(
                 f"a probe of {task.name} on its own takes no {name}"
                 + (f"; of its maps it is told {told}" if told else "; its maps need no telling")

@@ -17,6 +17,7 @@ from visbench.dense import targets
 from visbench.dense.kinds import KINDS
 from visbench.dense.streams import Stream
 from visbench.errors import UsageError
+from visbench.frames import frame_side
 from visbench.opening import refuse_unreadable
 from visbench.reading import shuffled
 from visbench.sources import Source
@@ -49,6 +50,9 @@ class Mapped:
         if not self._told:
             tell_of_far(self._targets("test"))
             self._told = True
+
+    def views(self, source: Source, measures: Sequence[Any]) -> None:
+        """No image but those of the data."""
 
     def _refuse_void(self, role: str, identity: str) -> None:
         """Refuse maps none of which says anything: there is nothing to learn from, or nothing to score."""
@@ -90,7 +94,7 @@ class Mapped:
 
     def _frame(self, source: Source) -> Frame:
         sampling = "left" if self._session.options.protocol == "visbench" else "centre"
-        return Frame(_frame_size(source), sampling)
+        return Frame(frame_side(source), sampling)
 
     def _truth(self, role: str, source: Source | None) -> np.ndarray:
         ids = self._targets(role).ids
@@ -100,25 +104,7 @@ class Mapped:
         return ids
 
     def _targets(self, role: str) -> Targets:
-        found = self._session.data.sets[role].targets
-        assert found is not None
-        return found
-
-
-def _frame_size(source: Source) -> int:
-    """The side of the square that a backbone sees, if its transform is the one that maps can follow."""
-    transform = source.spec.transform
-    if "interpolation" not in transform:
-        raise UsageError(
-            f"{source.asked} comes with a preprocess of its own, and no map can follow what it does to an image; give "
-            "it an extract.transforms.Transform (size, mean, std) as preprocess"
-        )
-    if transform.get("crop_pct", 1) != 1:
-        raise UsageError(
-            f"{source.asked} sees a crop of {transform['crop_pct']}; maps are scored over the whole crop, so leave "
-            "--crop-pct out"
-        )
-    return int(transform["size"])
+        return self._session.data.sets[role].maps
 
 
 def tell_of_far(targets: Targets) -> None:

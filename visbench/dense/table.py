@@ -17,7 +17,7 @@ def _row(
     name: str,
     level: str,
     summary: str,
-    maps: tuple[str, ...],
+    truth: tuple[str, ...],
     *,
     higher: str = "",
     lower: str = "",
@@ -38,7 +38,11 @@ def _row(
         metrics=metrics,
         reading="visbench.dense.reading:Mapped",
         opening=f"visbench.dense.opening:{name}",
-        maps=maps,
+        truth=truth,
+        dense=True,
+        pooled=False,
+        columns=False,
+        limit="images of each split, by name",
     )
 
 

@@ -43,8 +43,7 @@ def ensure(
 
     Images that cannot be read have no map to lie on them: their names and the reason come into `unreadable`.
     """
-    targets = sets[0].targets
-    assert targets is not None
+    targets = sets[0].maps
     which, kind = identity(targets, frame), KINDS[targets.reader.kind]
     todo = [(images, row) for images in sets for row in _lacking(images, which, store)]
     if not todo:
@@ -91,8 +90,7 @@ def _read(
 
 
 def _framed(images: ImageSet, row: int, frame: Frame, kind: Kind, options: Options) -> np.ndarray:
-    targets, name, source = images.targets, images.names[row], images.sources[row]
-    assert targets is not None
+    targets, name, source = images.maps, images.names[row], images.sources[row]
     limit = options.max_pixels or MAX_PIXELS
     make = getattr(targets.reader, "make", None)
     if make is not None:
