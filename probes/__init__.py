@@ -9,22 +9,28 @@ from types import ModuleType
 
 _MODULES = (
     "affine",
+    "boxes",
     "checks",
     "dense",
     "errors",
     "heads",
     "knn",
     "linear",
+    "linked",
     "logistic",
     "maps",
     "masks",
+    "matching",
     "metrics",
     "minimise",
+    "pose",
     "resizing",
     "retrieval",
     "ridge",
     "scaling",
+    "similarity",
     "statistics",
+    "zeroshot",
 )
 
 

@@ -157,7 +157,7 @@ def _title(record: Record) -> str:
     varied = {"layer", "tap"} & record.selection.get("grid", {}).keys()  # then `how` says it
     together = len(record.taps) == 1 or not varied
     asked = [tap for tap in record.taps if tap != "default"] if together else []
-    shots = record.task_params.get("shots")
+    shots, warp = record.task_params.get("shots"), record.task_params.get("max_warp")
     return " · ".join(
         filter(
             None,
@@ -169,6 +169,7 @@ def _title(record: Record) -> str:
                 f"image size {record.image_size}" if record.image_size not in (None, USUAL_SIZE) else "",
                 ", ".join(asked),
                 f"{counted(shots, 'shot')} a class" if shots else "",
+                f"max_warp {warp:g}" if warp is not None else "",
                 "fine-tuned" if record.finetune else "",
             ],
         )

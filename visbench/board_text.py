@@ -12,6 +12,7 @@ from visbench import layout
 from visbench.board import Board
 from visbench.layout import Cell, Column
 from visbench.record import Record
+from visbench.tasks import TASKS
 
 DECIMALS = 3
 _SHORT = {"balanced_accuracy": "balanced"}
@@ -47,11 +48,49 @@ def text(board: Board, *, width: int | None = None, styled: bool = False, decima
     return "\n".join([*lines, *_faint(caption(board, decimals), width, styled, indent=" ")])
 
 
+def texts(boards: Sequence[Board], *, width: int | None = None, styled: bool = False) -> str:
+    """Boards, curves through those that differ in how far views are warped, and each caution once."""
+    said = [text(each, width=width, styled=styled) for each in boards]
+    said += _curves(boards, styled)
+    cautions = dict.fromkeys(filter(None, map(caution, boards)))
+    said += ["\n".join(_faint(each, width, styled, indent=" ")) for each in cautions]
+    return "\n\n".join(said)
+
+
+def _curves(boards: Sequence[Board], styled: bool) -> list[str]:
+    """How the headline falls with `max_warp`, a row a backbone, where several were asked for."""
+    curves: dict[tuple[str, str, str], dict[str, dict[float, Any]]] = {}
+    for board in boards:
+        for entry in board.entries:
+            record = entry.record
+            if (warp := record.task_params.get("max_warp")) is not None:
+                key = record.dataset, record.task, board.headline
+                scores = curves.setdefault(key, {}).setdefault(entry.label, {})
+                scores[warp] = record.metrics.get(board.headline)
+    said = []
+    for (dataset, task, headline), rows in curves.items():
+        warps = sorted({warp for scores in rows.values() for warp in scores})
+        if len(warps) < 2:
+            continue
+        columns = [Column("backbone"), *(Column(f"{warp:g}", "right") for warp in warps)]
+        cells = [[name, *(number(scores.get(warp)) for warp in warps)] for name, scores in rows.items()]
+        title = layout.printable(f"{dataset} · {task} · {headline} by max_warp")
+        title = click.style(title, bold=True) if styled else title
+        said.append(f"{title}\n{layout.text(columns, cells, styled=styled)}")
+    return said
+
+
 def markdown(board: Board, *, decimals: int = DECIMALS) -> str:
     """The same board for a page."""
     columns, rows = _columns(board, _measures(board)), _rows(board, _measures(board), decimals)
-    title, said = layout.escaped(board.title), layout.escaped(caption(board, decimals))
-    return f"### {title}\n\n{layout.markdown(columns, rows)}\n\n{said}\n"
+    title, *said = map(layout.escaped, filter(None, (board.title, caption(board, decimals), caution(board))))
+    return "\n\n".join([f"### {title}", layout.markdown(columns, rows), *said]) + "\n"
+
+
+def caution(board: Board) -> str:
+    """What to know before this board is read."""
+    task = TASKS.get(board.entries[0].record.task)
+    return task.caution if task is not None else ""
 
 
 def caption(board: Board, decimals: int = DECIMALS) -> str:
@@ -112,6 +151,8 @@ def _measures(board: Board) -> list[_Measure]:
     said = {("metrics", board.headline)}
     if _chance(records) is not None:
         said.add(("context", "chance"))
+    task = TASKS.get(records[0].task)
+    shown = task.shown if task is not None else ()
     every = dict.fromkeys(
         _Measure(field, name)
         for field in ("metrics", "context")
@@ -119,10 +160,10 @@ def _measures(board: Board) -> list[_Measure]:
         for name, value in getattr(record, field).items()
         if _is_number(value)
         and (field, name) not in said
-        and not (name.endswith(_IN_RECORDS) or name.startswith(_BASELINES))
+        and (name in shown if shown else not (name.endswith(_IN_RECORDS) or name.startswith(_BASELINES)))
         if not (field == "context" and _is_count(value))
     )
-    return list(every)
+    return sorted(every, key=lambda each: shown.index(each.name)) if shown else list(every)
 
 
 def _chance(records: Sequence[Record]) -> float | None:

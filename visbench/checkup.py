@@ -21,7 +21,7 @@ from extract.errors import InputError, UnreadableImageError
 from extract.images import MAX_PIXELS, Header, header, read_image
 from extract.memo import Memo
 from extract.wording import counted
-from visbench import console
+from visbench import console, truthnotes
 
 SHOWN = 5  # of a kind of finding; the rest is counted
 
@@ -50,6 +50,7 @@ class Checkup:
     ignored: dict[str, int]
     hidden: list[str]
     refused: str | None
+    notes: list[str] = field(default_factory=list)  # what is known of pairs, triplets and boxes
 
     def to_dict(self) -> dict[str, Any]:
         """For --json."""
@@ -97,6 +98,7 @@ def check(
         ignored=dict(splits.ignored),
         hidden=list(splits.hidden),
         refused=_refusal(splits, reports, labelled=labelled),
+        notes=truthnotes.notes(splits),
     )
 
 
@@ -171,6 +173,7 @@ def text(found: Checkup) -> str:
         said += [f"{found.rotated:,} rotated by EXIF"] if found.rotated else []
         said += [f"{count:,} {kind}" for kind, count in found.kinds.items()]
         lines.append("  " + "; ".join(said))
+    lines += [f"  {note}" for note in found.notes]
     if found.ignored:
         listed = ", ".join(f"{ending} ({count:,})" for ending, count in found.ignored.items())
         lines.append(f"  unread extensions: {listed}")
@@ -185,7 +188,7 @@ def _classes(found: Checkup) -> str:
     for report in found.splits.values():
         totals.update(report.classes)
     if not totals:
-        return ", no labels"
+        return "" if found.notes else ", no labels"
     least, most = min(totals.values()), max(totals.values())
     size = counted(most, "image") if least == most else f"{least:,} … {counted(most, 'image')}"
     return f", {counted(len(totals), 'class')} ({size} a class)"

@@ -81,7 +81,7 @@ class Forecast:
 def of_run(session: Session) -> Forecast:
     """What `session` would extract and probe."""
     options = session.options
-    _, ids = session.images()
+    ids = [session.seen(source, session.measures)[1] for source in session.sources]
     costs, room = _features(session.sources, ids, options, session.store, session.memo)
     return Forecast(
         costs,
@@ -97,19 +97,22 @@ def of_run(session: Session) -> Forecast:
 def of_extraction(work: Extraction, shard: tuple[int, int] | None = None) -> Forecast:
     """What `work`, or a share of it, would extract."""
     ids = work.ids[work.readable(shard)]
-    costs, room = _features(work.sources, ids, work.options, work.store, work.memo)
+    costs, room = _features(work.sources, [ids] * len(work.sources), work.options, work.store, work.memo)
     return Forecast(costs, **room)
 
 
 def _features(
     sources: Sequence[Source],
-    ids: np.ndarray,
+    ids: Sequence[np.ndarray],
     options: Options,
     store: Store,
     memo: Memo,
 ) -> tuple[tuple[Cost, ...], dict[str, Any]]:
     """The cost of each backbone, and what the store is in for."""
-    plans = [planning.make(each.spec, each.taps, ids, store=store, dtype=options.dtype) for each in sources]
+    plans = [
+        planning.make(each.spec, each.taps, own, store=store, dtype=options.dtype)
+        for each, own in zip(sources, ids, strict=True)
+    ]
     for plan in plans:
         features.check_room(plan, store)
     costs = tuple(_cost(source, plan, options, memo) for source, plan in zip(sources, plans, strict=True))

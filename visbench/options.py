@@ -178,8 +178,15 @@ _TRUTH = (
     "annotations",
     "min_box_size",
     "include_difficult",
+    "origin",
+    "columns",
     "disparity_scale",
+    "disparity_offset",
     "disparity_hole",
+    "disparity_key",
+    "depth_scale",
+    "pairs_per_image",
+    "max_rotation",
 )
 _GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING, "truth": _TRUTH}
 
@@ -206,7 +213,20 @@ def make_options(**given: Any) -> Options:
     return Options(**plain)
 
 
-_NUMBERS = {"num_classes": int, "n_bins": int, "label_offset": int, "target_scale": float, "max_depth": float}
+_NUMBERS = {
+    "num_classes": int,
+    "n_bins": int,
+    "label_offset": int,
+    "target_scale": float,
+    "max_depth": float,
+    "disparity_scale": float,
+    "disparity_offset": float,
+    "depth_scale": float,
+    "pairs_per_image": int,
+    "max_rotation": float,
+    "min_votes": int,
+    "min_box_size": float,
+}
 
 
 def _plain(value: Any) -> Any:

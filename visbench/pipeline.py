@@ -153,13 +153,18 @@ class Session:
             console.warn(f"{error}; the record is kept without them and cannot be compared sample by sample")
             return None
 
-    def _extracted(self, source: Source, measures: Sequence[Any]) -> tuple[Plan, Spent]:
-        """See that the features are there; unreadable images are gone from `data` afterwards."""
+    def seen(self, source: Source, measures: Sequence[Any]) -> tuple[ImageSet, np.ndarray, list[str]]:
+        """All that a backbone is to see: images, row ids, and the name in `data` of what each is or is made of."""
         (images, ids), names = self.images(), self.data.names
         views = self.reading.views(source, measures)
-        if views is not None:  # of these images, to be extracted with them
-            images, ids = features.concat([images, views.images]), np.concatenate([ids, views.ids])
-            names += views.of
+        if views is None:
+            return images, ids, names
+        every = features.concat([images, views.images]), np.concatenate([ids, views.ids])
+        return *every, [*names, *views.of]
+
+    def _extracted(self, source: Source, measures: Sequence[Any]) -> tuple[Plan, Spent]:
+        """See that the features are there; unreadable images are gone from `data` afterwards."""
+        images, ids, names = self.seen(source, measures)
         plan, spent = features.ensure(
             source, images, ids, source.taps, self.options, store=self.store, memo=self.memo
         )

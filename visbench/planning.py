@@ -35,7 +35,7 @@ def planned(task: Task, options: Options, source: Source, run: RunData, measure:
         unreadable=dict(run.unreadable),
         backbone=source.asked,
         backbone_key=source.spec.weights,
-        backbone_spec=dict(describe(source.spec)),
+        backbone_spec={**describe(source.spec), **source.beside},
         control=source.control,
         image_size=source.image_size,
         taps=taps,

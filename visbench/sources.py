@@ -6,7 +6,7 @@ torch is imported only when one is loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from extract import taps as tap_names
@@ -35,6 +35,9 @@ class Source:
     image_size: int | str = 224  # as asked; of a backbone with a size of its own, that
     shuffled: bool = False  # a control: the labels that train are put in a random order
     taps: tuple[str, ...] = ()  # of those asked for, the ones it has
+    beside: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what a task reads of it beside features, for the record
 
     @property
     def control(self) -> str | None:

@@ -30,6 +30,7 @@ class Task:
     pooled: bool = True  # whether it reads one vector an image
     columns: bool = True  # whether it takes a table of images, whose columns can be named
     limit: str = "images a class"  # what --limit counts
+    shown: tuple[str, ...] = ()  # the columns of a board, where not every metric is one
     caution: str = ""  # what to know before a board of it is read
 
     @property

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from visbench.boxes.table import BOXED
 from visbench.dense.table import DENSE
 from visbench.errors import UsageError, did_you_mean
+from visbench.grouptable import GROUPED
 from visbench.task import Task
 
 if TYPE_CHECKING:
@@ -42,6 +44,17 @@ DATA is a folder of class folders, or a CSV or Parquet table with the columns pa
       dog/  c.jpg d.jpg
 
 Every image is a query and all others are its gallery; a result is relevant if it bears the query's label."""
+
+_NAMED_IMAGES = """\
+DATA is a folder of class folders, or a CSV or Parquet table with the columns path and label:
+
+\b
+  photos/                 names.tsv (--class-names)       templates.txt (--templates)
+    [test/]                 n01440764<tab>tench             a photo of a {}.
+      n01440764/  a.jpg     n02012849<tab>crane bird        a sketch of a {}.
+      n02012849/  b.jpg
+
+Every image gets the class whose texts are nearest to it. Without names a class is called as its folder is."""
 
 TASKS: dict[str, Task] = {
     task.name: task
@@ -81,7 +94,24 @@ TASKS: dict[str, Task] = {
             metrics=dict.fromkeys(("map", "recall@1", "recall@5", "recall@10"), "higher"),
             fitted=False,
         ),
+        Task(
+            name="zeroshot",
+            level="high",
+            summary="How well the names of classes, as texts, find their images; for models with a text tower.",
+            reads="images with labels",
+            layout=_NAMED_IMAGES,
+            measure="visbench.zeroshot:Zeroshot",
+            reading="visbench.zeroshot:Described",
+            probes={},
+            settings=("class_names", "templates"),
+            headline="top1",
+            metrics=dict.fromkeys(("top1", "top5", "balanced_accuracy", "macro_f1"), "higher"),
+            fitted=False,
+            shown=("top5", "balanced_accuracy", "macro_f1"),
+        ),
+        *GROUPED,
         *DENSE,
+        *BOXED,
     )
 }
 

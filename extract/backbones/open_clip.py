@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import open_clip
 import torch
@@ -25,6 +25,7 @@ from extract import transforms
 from extract.backbones import timm
 from extract.backbones.base import Backbone, Facts, Layer
 from extract.backbones.checkpoints import (
+    Loading,
     State,
     check,
     fetching,
@@ -38,11 +39,48 @@ from extract.errors import InputError
 from extract.requests import Request, minor
 from extract.transforms import ImageTransform
 
-_OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # only OpenAI's own files bear them
+OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # only OpenAI's own files bear them
+
+
+class Asked(NamedTuple):
+    """What a request names, before anything is built."""
+
+    architecture: str
+    config: dict[str, Any]
+    card: dict[str, Any]
+    size: int  # of images, in pixels
+
+
+class Made(NamedTuple):
+    """open_clip's model with its weights, and what is known of it."""
+
+    model: Any
+    loadings: list[Loading]
+    name: str
+    architecture: str
+    library: str
+    source: str  # of the weights
+    loaded: bool  # False: they are random
+    quick: bool  # whether it uses QuickGELU
+    corrected: tuple[str, ...]
 
 
 def load(request: Request) -> Backbone:
     """The image tower that `request` names."""
+    what = asked(request)
+    tower, facts = _tower(request, what)
+    transform, overrides = transforms.for_request(
+        request,
+        size=what.size,
+        mean=tuple(what.card["mean"]),
+        std=tuple(what.card["std"]),
+        interpolation=what.card["interpolation"],
+    )
+    return _wrap(tower, transform, facts.plus(*overrides), request)
+
+
+def asked(request: Request) -> Asked:
+    """What `request` names; refused where open_clip has no such thing."""
     architecture, _, tag = request.model.partition("/")
     config = _config(architecture)
     card = _card(request, architecture, tag)
@@ -50,47 +88,59 @@ def load(request: Request) -> Backbone:
     size = int(vision.get("image_size", 224) if request.image_size == "native" else request.image_size)
     patch = vision.get("patch_size") or timm.patch_in_name(vision.get("timm_model_name", ""))
     check_size(size, patch, request.name)
-    tower, facts = _create(request, architecture, config, card, size)
-    transform, overrides = transforms.for_request(
-        request,
-        size=size,
-        mean=tuple(card["mean"]),
-        std=tuple(card["std"]),
-        interpolation=card["interpolation"],
-    )
-    return _wrap(tower, transform, facts.plus(*overrides), request)
+    return Asked(architecture, config, card, size)
 
 
-def _create(
-    request: Request, architecture: str, config: dict[str, Any], card: dict[str, Any], size: int
-) -> tuple[nn.Module, Facts]:
-    """open_clip's image tower, and what is known of it."""
-    stages = isinstance(config["vision_cfg"].get("layers"), list)  # which take images of any size
-    with _weights_file(request, card) as (path, source, original):
-        quick, corrected = _activation(config, card, original)
+def make(request: Request, what: Asked, *, text: bool = False) -> Made:
+    """open_clip's model, as `extract.backbones.text` makes it too.
+
+    Without `text`, what a checkpoint says of the text tower is not read, and that tower is of no use.
+    """
+    stages = isinstance(what.config["vision_cfg"].get("layers"), list)  # which take images of any size
+    with _weights_file(request, what.card, text=text) as (path, source, original):
+        quick, corrected = _activation(what.config, what.card, original)
         with torch.random.fork_rng(devices=[]), watched() as loadings, quiet():
             torch.manual_seed(request.seed)
             model = open_clip.create_model(
-                architecture,
+                what.architecture,
                 pretrained=path,
                 quick_gelu=quick,
-                force_image_size=None if stages else size,
+                force_image_size=None if stages else what.size,
                 pretrained_text=False,
             )
-    missing = check(
-        loadings, source=source, strict=request.strict, matters=lambda key: key.startswith("visual.")
-    )
-    count, notes = random_parameters(model.visual, None if path is None else missing, source)
-    return model.visual, Facts(
+    return Made(
+        model,
+        loadings,
         name=f"open_clip:{request.model}",
-        architecture=architecture.removesuffix("-quickgelu"),
+        architecture=what.architecture.removesuffix("-quickgelu"),
         library=f"open_clip {minor('open-clip-torch')}",
-        weights_source=source,
+        source=source,
+        loaded=path is not None,
+        quick=quick,
+        corrected=corrected,
+    )
+
+
+def _tower(request: Request, what: Asked) -> tuple[nn.Module, Facts]:
+    """open_clip's image tower, and what is known of it."""
+    made = make(request, what)
+    missing = check(
+        made.loadings,
+        source=made.source,
+        strict=request.strict,
+        matters=lambda key: key.startswith("visual."),
+    )
+    count, notes = random_parameters(made.model.visual, missing if made.loaded else None, made.source)
+    return made.model.visual, Facts(
+        name=made.name,
+        architecture=made.architecture,
+        library=made.library,
+        weights_source=made.source,
         alias=request.alias,
         random_params=count,
         precision=request.precision,
-        options={"quick_gelu": quick},
-        notes=corrected + notes,
+        options={"quick_gelu": made.quick},
+        notes=made.corrected + notes,
     )
 
 
@@ -196,13 +246,15 @@ def _card(request: Request, architecture: str, tag: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _weights_file(request: Request, card: dict[str, Any]) -> Iterator[tuple[str | None, str, State]]:
+def _weights_file(
+    request: Request, card: dict[str, Any], *, text: bool
+) -> Iterator[tuple[str | None, str, State]]:
     """(file, where it is from, the state dict of a checkpoint) for as long as the file is needed."""
     if request.checkpoint is not None:
         state = read_checkpoint(request.checkpoint)
         with tempfile.TemporaryDirectory() as folder:  # open_clip takes a path, and our reader opens wrappers
             path = Path(folder) / "checkpoint.pt"
-            torch.save(_tower_only(state), path)
+            torch.save(state if text else _tower_only(state), path)
             yield str(path), f"checkpoint {Path(request.checkpoint).name}", state
     elif request.pretrained:
         with fetching(request.name):
@@ -235,7 +287,7 @@ def _activation(
     """Whether QuickGELU is right: the weights decide where they say, else the architecture; with a note."""
     configured = bool(config.get("quick_gelu", False))
     needed = (
-        True if all(key in original for key in _OPENAI_EXTRAS) else bool(card.get("quick_gelu", configured))
+        True if all(key in original for key in OPENAI_EXTRAS) else bool(card.get("quick_gelu", configured))
     )
     if "timm_model_name" in config["vision_cfg"] or needed == configured:
         return configured, ()

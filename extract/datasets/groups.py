@@ -3,6 +3,9 @@
 A group stands in a set of images by their places in it.  What is known of it (`truth`) is one value a group: numbers
 as arrays with a leading axis of groups, and what differs in length, as keypoints do, as arrays of objects.  An object
 may have a `digest` (bytes) of all that it says.
+
+Of an anchor, a positive and a negative nobody says which comes first; were it always the positive, a backbone that
+finds all alike would be right wherever a tie counts as the first.  `identified` then draws the order by content.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ class Groups:
     names: tuple[str, ...]  # what errors call each, as "pairs.csv, row 3"
     truth: Mapping[str, np.ndarray] = field(default_factory=dict)  # name → (g, …)
     params: Mapping[str, Any] = field(default_factory=dict)  # how they were found, for the record
+    turns: str | None = None  # a truth (g,) bool that turns over when the last two members change places
     ids: np.ndarray | None = (
         None  # (g, 16) uint8: of the members' content and of the truth, once they are known
     )
@@ -66,6 +70,8 @@ class Groups:
 
     def identified(self, images: np.ndarray) -> Groups:
         """The groups with their ids, in the order of these; `images` are the (n, 16) row ids of the set's images."""
+        if self.turns is not None:
+            return self._ordered(images).identified(images)
         ids = np.zeros((len(self), ID_BYTES), np.uint8)
         for row, members in enumerate(self.members):
             told = hashlib.blake2b(images[members].tobytes(), digest_size=ID_BYTES)
@@ -74,6 +80,18 @@ class Groups:
             ids[row] = np.frombuffer(told.digest(), np.uint8)
         order = np.lexsort(ids.T[::-1])
         return replace(replace(self, ids=ids).take(order))
+
+    def _ordered(self, images: np.ndarray) -> Groups:
+        """With the last two members of each in an order that neither file names nor the answer decide."""
+        assert self.turns is not None
+        members, answers = self.members.copy(), self.truth[self.turns].copy()
+        for row, (*others, left, right) in enumerate(members):
+            both = [images[left].tobytes(), images[right].tobytes()]
+            told = hashlib.blake2b(images[others].tobytes() + b"".join(sorted(both)))
+            if (both == sorted(both)) == bool(told.digest()[0] & 1):
+                members[row, -2:] = right, left
+                answers[row] = not answers[row]
+        return replace(self, members=members, truth={**self.truth, self.turns: answers}, turns=None)
 
 
 def _bytes(value: Any) -> bytes:

@@ -15,6 +15,7 @@ import numpy as np
 
 from extract.errors import InputError
 from extract.ids import ID_BYTES
+from extract.wording import counted
 
 PLAIN, IGNORED, CROWD = 0, 1, 2
 """What a flag says: an object; one that is not scored, as VOC's difficult ones; a region of many (COCO)."""
@@ -36,6 +37,8 @@ class Marks:
         count = len(self.labels)
         if shapes != ((count, 4), (count,), (count,)):
             raise InputError(f"boxes, labels and flags have shapes {shapes}; wanted (b, 4), (b,) and (b,)")
+        if self.flags.max(initial=0) > CROWD:
+            raise InputError(f"a flag is {self.flags.max()}; flags are {PLAIN}, {IGNORED} and {CROWD}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -71,6 +74,18 @@ class Objects:
     classes: tuple[str, ...] = ()  # by label
     params: Mapping[str, Any] = field(default_factory=dict)  # how they were found, for the record
     ids: np.ndarray | None = None  # (n, 16) uint8 once they are known
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.marks):
+            raise InputError(
+                f"{len(self.names):,} names came with the marks of {len(self.marks):,} images; wanted one an image"
+            )
+        for name, marks in zip(self.names, self.marks, strict=True):
+            if len(marks) and not 0 <= marks.labels.min() <= marks.labels.max() < len(self.classes):
+                raise InputError(
+                    f"{name} has labels {marks.labels.min()} … {marks.labels.max()} for "
+                    f"{counted(len(self.classes), 'class')}"
+                )
 
     def __len__(self) -> int:
         return len(self.marks)

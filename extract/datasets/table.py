@@ -41,8 +41,8 @@ def open_table(
     split_column: str | None = None,
 ) -> Splits:
     """Read a table; a column that has none of the usual names is to be named."""
-    columns = _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_csv(table)
-    image = _column(columns, image_column, _IMAGE, "image_column", table)
+    columns = read_columns(table)
+    image = find_column(columns, image_column, _IMAGE, "image_column", table)
     if image is None:
         raise InputError(
             f"{table} has the columns {', '.join(columns)}; name the one of paths with --image-column"
@@ -53,10 +53,10 @@ def open_table(
     labels: np.ndarray | None = None
     classes: tuple[str, ...] = ()
     if label_column is not None and not isinstance(label_column, str):
-        chosen = [_column(columns, each, (), "label_column", table) or each for each in label_column]
+        chosen = [find_column(columns, each, (), "label_column", table) or each for each in label_column]
         labels, classes = _binary(columns, chosen, table), tuple(chosen)
         params["label_column"] = chosen
-    elif label := _column(columns, label_column, _LABEL, "label_column", table):
+    elif label := find_column(columns, label_column, _LABEL, "label_column", table):
         labels, classes = _labels(columns[label], several=label.lower() == "labels")
         params["label_column"] = label
 
@@ -74,19 +74,32 @@ def open_table(
             params=params,
         )
 
-    split = _column(columns, split_column, _SPLIT, "split_column", table)
+    split = find_column(columns, split_column, _SPLIT, "split_column", table)
     if split is None:
         return Splits({"all": part(None, np.arange(len(names)))})
-    rows = _rows_by_split(columns[split], table)
+    rows = rows_by_split(columns[split], table)
     return Splits({each: part(each, rows[each]) for each in ("train", "val", "test") if len(rows[each])})
 
 
-def _rows_by_split(cells: Sequence[Any], table: Path) -> dict[str, np.ndarray]:
+def read_columns(table: Path) -> Columns:
+    """The cells of each column by its header; those of a text file are text."""
+    return _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_csv(table)
+
+
+def read_headers(table: Path) -> tuple[str, ...]:
+    """The names of its columns."""
+    if table.suffix.lower() != ".parquet":
+        return tuple(_read_csv(table))
+    return tuple(_parquet(table, "read_schema").names)
+
+
+def rows_by_split(cells: Sequence[Any], table: Path) -> dict[str, np.ndarray]:
+    """The rows of train, val and test."""
     found = np.array([split_name(str(cell or ""), f"{table}, row {i},") for i, cell in enumerate(cells, 1)])
     return {split: np.flatnonzero(found == split) for split in ("train", "val", "test")}
 
 
-def _column(
+def find_column(
     columns: Columns, asked: str | None, usual: Sequence[str], option: str, table: Path
 ) -> str | None:
     """The column that was asked for, or the only one with a usual name; None where there is none."""
@@ -108,7 +121,7 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
     """Files that must exist, or the encoded images that a Parquet file holds itself."""
     if not len(cells):
         raise InputError(f"{table} has no rows")
-    images = [_image(cell) for cell in cells]
+    images = [image_cell(cell) for cell in cells]
     encoded = [each for each in images if isinstance(each, bytes)]
     if len(encoded) == len(images):
         return encoded, tuple(f"image {i}" for i in range(len(images)))
@@ -116,7 +129,7 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
         raise InputError(
             f"{table} holds some images itself and names files for others; it should do one of both"
         )
-    names = tuple(_existing(str(each), table.parent) for each in images)
+    names = tuple(existing(str(each), table.parent) for each in images)
     paths = [table.parent / each for each in names]
     missing = [each for each, path in zip(names, paths, strict=True) if not each or not path.exists()]
     if missing:
@@ -127,14 +140,14 @@ def _images(cells: Sequence[Any], table: Path) -> tuple[Sources, tuple[str, ...]
     return paths, names
 
 
-def _image(cell: Any) -> bytes | str:
+def image_cell(cell: Any) -> bytes | str:
     """The image a cell holds, or the path it names; Hugging Face writes {"bytes": …, "path": …}."""
     if isinstance(cell, Mapping):
         cell = cell["path"] if cell.get("bytes") is None else cell["bytes"]
     return cell if isinstance(cell, bytes) else "" if cell is None else str(cell)
 
 
-def _existing(name: str, folder: Path) -> str:
+def existing(name: str, folder: Path) -> str:
     """`name`, without the blanks around it where only so it is a file."""
     return name if name == name.strip() or (folder / name).exists() else name.strip()
 
@@ -192,6 +205,11 @@ def _read_csv(table: Path) -> Columns:
 
 
 def _read_parquet(table: Path) -> Columns:
+    read = _parquet(table, "read_table")
+    return {column: read[column].to_pylist() for column in read.column_names}
+
+
+def _parquet(table: Path, read: str) -> Any:
     try:
         from pyarrow import ArrowInvalid, parquet
     except ImportError:
@@ -199,7 +217,6 @@ def _read_parquet(table: Path) -> Columns:
             f"reading {table.name} needs pyarrow: pip install pyarrow (the extra `tables`)"
         ) from None
     try:
-        read = parquet.read_table(table)
+        return getattr(parquet, read)(table)
     except ArrowInvalid as error:
         raise InputError(f"{table} is no Parquet file: {error}") from None
-    return {column: read[column].to_pylist() for column in read.column_names}

@@ -20,10 +20,10 @@ CLASSES = (
 LISTS = "ImageSets/Segmentation"
 
 
-def find_devkit(root: Path) -> Path | None:
-    """The folder of one year that `root` is, or has below it; None where there is none."""
+def find_devkit(root: Path, lists: str = LISTS) -> Path | None:
+    """The folder of one year that `root` is, or has below it, with split lists in `lists`; None where there is none."""
     candidates = [root, *sorted(root.glob("VOC2*")), *sorted(root.glob("VOCdevkit/VOC2*"))]
-    years = [each for each in candidates if (each / LISTS).is_dir()]
+    years = [each for each in candidates if (each / lists).is_dir()]
     if len(years) > 1 and years[0] != root:
         listed = ", ".join(str(each.relative_to(root)) for each in years)
         raise InputError(f"{root} has several years of VOC: {listed}; name one, as in {years[-1]}")
@@ -54,7 +54,7 @@ def open_voc(
     passed = Passed()
     images = side(year / "JPEGImages", passed.note(find(year / "JPEGImages")))
     maps = side(year / target_dir, passed.note(find_maps(year / target_dir)))
-    lists = _lists(year)
+    lists = split_lists(year / LISTS)
     if "test" in lists and not any(stem in maps.stems for stem in lists["test"]):
         del lists["test"]  # of most years the maps of the test images were never published
     refuse_shared(lists)
@@ -75,9 +75,8 @@ def open_voc(
     return passed.splits(sets)
 
 
-def _lists(year: Path) -> dict[str, list[str]]:
-    """Split → stems, of the lists that are there."""
-    folder = year / LISTS
+def split_lists(folder: Path) -> dict[str, list[str]]:
+    """Split → stems, of the lists that are there; `trainval` stands in for a `train` that is not."""
     there = {split: folder / f"{split}.txt" for split in ("train", "val", "trainval", "test")}
     lists = {split: read_stems(path) for split, path in there.items() if path.is_file()}
     trainval = lists.pop("trainval", None)

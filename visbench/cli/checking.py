@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from extract.datasets import Splits
 from extract.images import MAX_PIXELS
-from visbench import checkup, mapcheck
+from visbench import checkup, mapcheck, truthoverlay
 from visbench.dense.table import MAPS
 from visbench.errors import UsageError
-from visbench.options import make_options
+from visbench.options import Options, make_options
 from visbench.tasks import get_task
 
 
@@ -29,23 +30,34 @@ def look(
     limit = max_pixels or MAX_PIXELS
     row = get_task(task) if task is not None else None
     if row is None or row.reads != MAPS:
-        idle = [*options.truth, *(["overlay"] if overlay else [])]
-        if idle:
-            which = f"{task} has no maps" if task else "images alone have no maps"
-            raise UsageError(
-                f"--{idle[0].replace('_', '-')} is for maps, and {which}; say what they are for with --task"
-            )
-        made = row is not None and row.dense  # its targets are made from the images: no labels are needed
-        source = row.opener()(data, options, None) if row is not None and made else data
+        _refuse_idle(task, options, overlay)
+        own = row is not None and not (row.pooled and row.columns)  # what it reads has no classes
+        source = row.opener()(data, options, None) if row is not None and own else data
         found = checkup.check(
-            source, reading=options.reading, workers=workers, max_pixels=limit, labelled=not made
+            source, reading=options.reading, workers=workers, max_pixels=limit, labelled=not own
         )
+        if overlay and isinstance(source, Splits):
+            truthoverlay.draw(source, Path(overlay), max_pixels=limit)
         return found, checkup.text(found) + _hint(data, row is None)
     opened = row.opener()(data, replace(options, truth={**options.truth, "any_label": True}), None)
     seen = mapcheck.check(
         opened, workers=workers, max_pixels=limit, overlay=Path(overlay) if overlay else None
     )
     return seen, mapcheck.text(seen)
+
+
+def _refuse_idle(task: str | None, options: Options, overlay: str | None) -> None:
+    """Refuse what says nothing of images with classes, or of this task."""
+    row = get_task(task) if task is not None else None
+    known = () if row is None else row.truth
+    idle = [name for name in options.truth if name not in known]
+    if overlay and (row is None or (row.columns and row.pooled)):
+        idle.append("overlay")
+    if idle:
+        which = f"{task} has no use for it" if task else "images alone have none of it"
+        raise UsageError(
+            f"--{idle[0].replace('_', '-')} is for maps, pairs or boxes, and {which}; say what they are for with --task"
+        )
 
 
 def _hint(data: str, unsaid: bool) -> str:

@@ -203,7 +203,58 @@ _SETTINGS = {
         type=click.Choice(["constant", "cosine"]),
         help="linear: of its learning rate.  [default: constant]",
     ),
-    "topk": click.option("--topk", type=Numbers(int), help="retrieval: k of recall@k.  [default: 1,5,10]"),
+    "topk": click.option("--topk", type=Numbers(int), help="k of recall@k.  [default: 1,5,10]"),
+    "metric": click.option(
+        "--metric", type=click.Choice(["cosine", "euclidean"]), help="What is near.  [default: cosine]"
+    ),
+    "max_warp": click.option(
+        "--max-warp",
+        type=Numbers(float),
+        help="How far the corners of a made view move, in shares of its side; 0.05,0.1,0.2 scores each.  "
+        "[default: 0.2]",
+    ),
+    "num_corr": click.option(
+        "--num-corr", type=click.IntRange(1), help="Matches of a pair that are scored.  [default: 1000]"
+    ),
+    "ratio": click.option(
+        "--ratio",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Keep matches nearer than this share of the second nearest; 1 keeps all.  [default: 0.9]",
+    ),
+    "mutual": click.option(
+        "--mutual", is_flag=True, default=None, help="Keep matches that are found from both sides."
+    ),
+    "units": click.option(
+        "--units", type=click.Choice(["pixel", "patch"]), help="What a board sorts by.  [default: pixel]"
+    ),
+    "thresholds": click.option(
+        "--thresholds",
+        type=Numbers(float),
+        help="Of errors, in those units.  [default: 1,2,5,10 pixels and 0.5,1,2,4 patch widths]",
+    ),
+    "class_names": click.option(
+        "--class-names",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="What classes are called: CLASS, a tab, its name[, synonym] a line; or JSON.  [default: as folders]",
+    ),
+    "templates": click.option(
+        "--templates",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Texts with {} for the name, one a line.  [default: a photo of a {}.]",
+    ),
+    "score_threshold": click.option(
+        "--score-threshold", type=click.FloatRange(0, 1), help="Of detections.  [default: 0.05]"
+    ),
+    "nms_iou": click.option(
+        "--nms-iou",
+        type=click.FloatRange(0, 1),
+        help="Of two of a class that overlap more, one stays.  [default: 0.5]",
+    ),
+    "max_detections": click.option(
+        "--max-detections", type=click.IntRange(1), help="Kept an image.  [default: 100]"
+    ),
 }
 
 

@@ -59,7 +59,7 @@ def probe_options(task: Task) -> Any:
 def training_options(task: Task) -> Any:
     """The settings of what is fitted."""
     if task.dense:
-        return dense.training_options
+        return shared.apply(dense.training_options, shared.settings_options(task))
     return shared.apply(shared.settings_options(task), shared.scaling_options)
 
 

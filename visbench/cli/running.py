@@ -58,7 +58,7 @@ def boards_of(
     """The boards of some results, rows told apart by a paired test; `stored` is the file they went to."""
     paired = Paired(results, stored=stored)
     found = board.boards([result.record for result in results], separable=paired)
-    return "\n\n".join(board_text.text(each, width=width, styled=styled) for each in found)
+    return board_text.texts(found, width=width, styled=styled)
 
 
 def options_of(

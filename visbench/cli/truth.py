@@ -10,6 +10,18 @@ import click
 from visbench.cli.options import Numbers, apply
 from visbench.task import Task
 
+
+def _parts(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
+    """Which column plays which part, of PART=NAME each."""
+    pairs = [each.partition("=") for each in given]
+    for part, equals, name in pairs:
+        if not (part and equals and name):
+            raise click.BadParameter(
+                f"{part + equals + name!r} is no PART=NAME, such as first=photo", ctx, param
+            )
+    return {part: name for part, _, name in pairs} or None
+
+
 _TRUTH: dict[str, Callable[[Any], Any]] = {
     "image_dir": click.option("--image-dir", metavar="DIR", help="The folder of images.  [default: images]"),
     "target_dir": click.option("--target-dir", metavar="DIR", help="The folder of maps.  [default: by name]"),
@@ -60,6 +72,61 @@ _TRUTH: dict[str, Callable[[Any], Any]] = {
     "domain": click.option("--domain", metavar="NAME", help="Of Taskonomy data.  [default: the task's own]"),
 }
 
+_TRUTH |= {
+    "columns": click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="PART=NAME",
+        callback=_parts,
+        help="A column that is not called as usual, as first=photo; may be repeated.",
+    ),
+    "origin": click.option(
+        "--origin",
+        type=click.Choice(["index", "edge"]),
+        help="Where files count pixels from: the first one's centre, or its edge.  [default: index]",
+    ),
+    "disparity_offset": click.option("--disparity-offset", type=float, help="Pixels to add.  [default: 0]"),
+    "disparity_key": click.option("--disparity-key", metavar="NAME", help="The array of an .npz."),
+    "depth_scale": click.option(
+        "--depth-scale", type=float, help="Stored values a unit of the poses, of pairs with depth."
+    ),
+    "disparity_scale": click.option(
+        "--disparity-scale", type=float, help="Stored values a pixel, of disparity maps.  [default: 1]"
+    ),
+    "disparity_hole": click.option(
+        "--disparity-hole", type=Numbers(float), help="Stored values that say nothing, beside 0."
+    ),
+    "min_votes": click.option(
+        "--min-votes",
+        type=click.IntRange(0),
+        help="Leave out triplets with fewer votes.  [default: 6, where there are votes]",
+    ),
+    "partition": click.option(
+        "--partition",
+        type=click.Choice(["imagenet", "no_imagenet"]),
+        help="Of NIGHTS' test split, what is of ImageNet or what is not.",
+    ),
+    "pairs_per_image": click.option(
+        "--pairs-per-image", type=click.IntRange(1), help="Of posed images, at most.  [default: 8]"
+    ),
+    "max_rotation": click.option(
+        "--max-rotation",
+        type=click.FloatRange(0, 180, min_open=True),
+        help="Degrees between the cameras of a pair, at most.  [default: 120]",
+    ),
+    "annotations": click.option(
+        "--annotations",
+        metavar="PLACE",
+        help="The folder of XML files, or the JSON file.  [default: by name]",
+    ),
+    "min_box_size": click.option(
+        "--min-box-size", type=click.FloatRange(0), help="Pixels; smaller objects are not scored."
+    ),
+    "include_difficult": click.option(
+        "--include-difficult", is_flag=True, default=None, help="Score VOC's difficult objects like others."
+    ),
+}
 
 every_truth_option = apply(*_TRUTH.values())
 
@@ -73,6 +140,10 @@ EXAMPLES = {  # data and what they need to be told, as in the drawn layouts
     "keypoints2d": "rooms/ --target-scale 30",
     "occlusion_edge": "rooms/ --target-scale 50",
     "boundaries": "BSDS500/",
+    "similarity": "nights/",
+    "relative_pose": "navi_v1.5/",
+    "detection": "VOC2012/",
+    "instance_segmentation": "VOC2012/",
 }
 
 

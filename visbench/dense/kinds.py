@@ -37,5 +37,6 @@ KINDS: Mapping[str, Kind] = {
         Kind("corner", "float32", -1),
         Kind("orientation", "float32", 0, depth=3),
         Kind("boundaries", "float32", -1),
+        Kind("boxes", "float32", -1),  # rows of objects, as many as the image with the most has
     )
 }

@@ -25,7 +25,12 @@ from visbench.outcome import Rows
 from visbench.searching import Arm, Found, Search
 from visbench.trials import Trials
 
-CONVEX = ("semantic_segmentation", "generic_segmentation")  # losses that have a slope everywhere
+SLOPED = (
+    "semantic_segmentation",
+    "generic_segmentation",
+    "detection",
+    "instance_segmentation",
+)  # losses that have a slope at zeros
 
 
 class Roles(Protocol):
@@ -133,7 +138,7 @@ class Learner:
         """How the last layer of a head starts: from zeros where that takes the seed's noise away and does no harm."""
         if self.options.protocol == "visbench":
             return "torch"
-        return "zeros" if head == "linear" and self.task in CONVEX else None
+        return "zeros" if head == "linear" and self.task in SLOPED else None
 
 
 @dataclass(frozen=True)

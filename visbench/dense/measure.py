@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import jax
@@ -53,26 +53,43 @@ class Answer:
     """What makes a dense task this task."""
 
     name: str
-    make: Any  # (settings of the maps, data) → a task of probes.maps
+    make: Any  # (what is told of the truth, data, own settings) → a task of probes.maps or probes.boxes
     headline: str
     lower: bool = False  # whether less of the headline is better
     classic: str | None = None  # what the older tool calls its protocol
     choose: str | None = None  # the metric that settings are compared by, where it is not the headline
     judge: Any = InFrame  # how predictions are judged
+    settings: tuple[str, ...] = ()  # of the task itself, beside those of a head
+    without: tuple[str, ...] = ()  # settings of a head that mean nothing here
+    predictor: Any = DensePredictor  # what a trained head becomes
+
+    def task(self, options: Options, run: RunData | None) -> Any:
+        """What is made of a head's output."""
+        given = options.probe_settings
+        own = {name: given[name] for name in self.settings if name in given}
+        return self.make(options.truth, run, own) if self.settings else self.make(options.truth, run)
+
+    def of_heads(self, options: Options) -> Options:
+        """The options without the settings of the task itself; one that means nothing to it is refused."""
+        for name in (*options.probe_settings, *(options.grid or ())):
+            if name in self.without:
+                raise UsageError(f"{self.name} has no setting {name}; leave it out")
+        left = {name: value for name, value in options.probe_settings.items() if name not in self.settings}
+        return replace(options, probe_settings=left)
 
     def __call__(self, head: str, options: Options) -> Dense:
         """The measurement of one head."""
         return Dense(self, head, options)
 
-    @staticmethod
-    def accepts(head: str) -> set[str]:
+    def accepts(self, head: str) -> set[str]:
         """The settings that a head has."""
-        return {name for name in (*LEAVES, *PROGRAMS[2:], *FIXED) if has(head, name)}
+        return {name for name in (*LEAVES, *PROGRAMS[2:], *FIXED, *self.settings) if has(head, name)} - set(
+            self.without
+        )
 
-    @staticmethod
-    def varies(head: str) -> set[str]:
+    def varies(self, head: str) -> set[str]:
         """The axes that a grid may have."""
-        return {name for name in (*LEAVES, *PROGRAMS) if has(head, name)}
+        return {name for name in (*LEAVES, *PROGRAMS) if has(head, name)} - set(self.without)
 
 
 class Dense:
@@ -88,7 +105,7 @@ class Dense:
             raise UsageError(
                 f"the control pixels has no grid of patches, which {answer.name} reads; take random-weights or shuffle"
             )
-        self.asked: Plan = make_plan(head, options)
+        self.asked: Plan = make_plan(head, answer.of_heads(options))
         classic = options.protocol == "visbench"
         self.refit = options.refit and not classic
         self.seeds = [options.seed + number for number in range(options.seeds)]
@@ -117,7 +134,7 @@ class Dense:
     def plan(self, run: RunData) -> dict[str, Any]:
         """What of the record is known before the fit."""
         asked, varied, (first, *_) = self.asked, self.asked.varied, self.asked.grid.settings()
-        answer = self.answer.make(self.options.truth, run)
+        answer = self.answer.task(self.options, run)
         params = {
             "refit": self.refit,
             **asked.fixed,
@@ -155,7 +172,7 @@ class Dense:
 
     def __call__(self, streams: Streams, run: RunData, trials: Trials) -> Outcome:
         """Choose, train, and score once."""
-        task = self.answer.make(self.options.truth, run)
+        task = self.answer.task(self.options, run)
         taps = self.learner.taps(trials)
         roles = [role for role in ("train", "val") if role in run.sets]
         learnt, scored = streams(roles, taps), streams(["test"], taps)
@@ -164,7 +181,7 @@ class Dense:
         layers = self.asked.layers_of(fit.chosen)
         outcome.taps = [tap_name("patches", each) for each in layers]
         outcome.tap = outcome.taps[-1]
-        outcome.probe = DensePredictor(fit.runs[0], layers, task, learnt)
+        outcome.probe = self.answer.predictor(fit.runs[0], layers, task, learnt)
         outcome.hyperparameters = dict(fit.chosen)
         outcome.selection = self.plan(run)["selection"]
         if fit.found is not None:
@@ -197,9 +214,8 @@ class Dense:
         outcome.context[f"train_{quick}"] = own[quick]
         read = [scored.views[layer] for layer in runs[0].layers]
         grid = tuple(max(view.shape[axis] for view in read) for axis in (1, 2))
-        beside = {
-            name: judging.of_guess(each) for name, each in scoring.baselines(task, learnt, rows).items()
-        }
+        guesses = scoring.baselines(task, learnt, rows) if hasattr(task, "guess") else {}
+        beside = {name: judging.of_guess(each) for name, each in guesses.items()}
         beside["ceiling"] = judging.of_targets(task, (grid[0], grid[1]))
         known = {
             name: scoring.values(judge.metric, judge.tally(scored, says, quick=True))
@@ -209,10 +225,11 @@ class Dense:
         outcome.context |= self._without_copies(judge, tallies, run)
         outcome.context |= judge.context(scored)
         outcome.warnings += collapse(task, runs[0], learnt, shown)
-        outcome.warnings += astray(task, outcome.metrics, known["constant"])
+        constant = known.get("constant", {})
+        outcome.warnings += astray(task, outcome.metrics, constant)
         if not outcome.warnings:
             loss = float(np.mean(losses))
-            outcome.warnings += idle(own, known["constant"], headline, loss, lower=self.answer.lower)
+            outcome.warnings += idle(own, constant, headline, loss, lower=self.answer.lower)
         outcome.convergence = {"train_loss": float(np.mean(losses))}
         return outcome
 

@@ -84,11 +84,14 @@ class DensePredictor:
     is lower where nearer, a unit normal, a response, or cos 2a and sin 2a of an orientation.
     """
 
+    where = "frame"  # that pictures are answered in, unless it is said
+    alike = True  # whether all pictures get answers of one shape there
+
     def __init__(self, run: Run, layers: tuple[int, ...], task: Any, trained_on: Stream) -> None:
         self.dims = tuple(trained_on.views[place].shape[-1] for place in run.layers)
         self.run = replace(run, layers=tuple(range(len(layers))))  # of what it is given, not of what was read
         self.layers, self.task, self.kind = layers, task, trained_on.kind
-        self.size = int(trained_on.target.shape[1])  # of the frame
+        self.size = int(getattr(task, "size", trained_on.target.shape[1]))  # of the frame
         self.sight: Sight | None = None
         self.train_loss = float(np.atleast_1d(run.loss)[0]) if run.loss is not None else float("nan")
 
@@ -117,7 +120,7 @@ class DensePredictor:
         return np.concatenate(found)
 
     def predict_images(
-        self, images: Any, at: str = "frame", *, fill: float | None = None
+        self, images: Any, at: str | None = None, *, fill: float | None = None
     ) -> np.ndarray | list[np.ndarray]:
         """What it says of pictures: paths, arrays or PIL images, in a list, or one array (n, H, W, 3).
 
@@ -127,12 +130,13 @@ class DensePredictor:
         are those of the nearest pixel of the frame, and all else is interpolated between its four neighbours.
         """
         found = list(self.each_image(images, at, fill=fill))
-        return found if at == "image" else np.stack(found)
+        return found if (at or self.where) == "image" or not self.alike else np.stack(found)
 
     def each_image(
-        self, images: Any, at: str = "frame", *, fill: float | None = None
+        self, images: Any, at: str | None = None, *, fill: float | None = None
     ) -> Iterator[np.ndarray]:
         """The same, one after the other: memory holds some features, and no more than one large map."""
+        at = at or self.where
         if at not in AT:
             raise UsageError(f"at is {at!r}; maps are given at the {' or at the '.join(AT)}")
         if self.sight is None:
@@ -144,13 +148,16 @@ class DensePredictor:
         return self._each(opened, at, self.kind.void if fill is None else fill, self.sight)
 
     def _each(self, images: ImageSet, at: str, fill: float, sight: Sight) -> Iterator[np.ndarray]:
+        for row, said in enumerate(self._said(images, sight)):
+            yield said if at == "frame" else self._placed(said, images, row, fill, sight.max_pixels)
+
+    def _said(self, images: ImageSet, sight: Sight) -> Iterator[np.ndarray]:
+        """What it says of each picture in the frame."""
         for part, found in sight.parts(images, self.taps):
             grids, tokens = found[: len(self.layers)], found[len(self.layers) :]
             maps = self._maps(tuple(grids), tokens or None)
             for start in range(0, len(part), EVALUATED):
-                block = self._block(maps, start, len(part), (self.size, self.size))
-                for row, said in enumerate(block, start=start):
-                    yield said if at == "frame" else self._placed(said, part, row, fill, sight.max_pixels)
+                yield from self._block(maps, start, len(part), (self.size, self.size))
 
     def _placed(
         self, said: np.ndarray, images: ImageSet, row: int, fill: float, max_pixels: int

@@ -5,8 +5,8 @@ Axes: n images, h w grid, d dims, S pixels of the frame a side, k values a pixel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from visbench.dense.kinds import KINDS, Kind
 from visbench.dense.learning import Learnt
 from visbench.dense.measure import Dense
 from visbench.dense.predicting import DensePredictor
-from visbench.dense.streams import Stream
+from visbench.dense.streams import Rowwise, Stream
 from visbench.errors import UsageError
 from visbench.grid import Setting
 from visbench.options import Options
@@ -46,34 +46,6 @@ KIND_OF = {
     "orientation": "orientation",
 }
 MAPS = ("num_classes", "n_bins", "max_depth", "uncertainty")  # what an answer may be told of its maps
-
-
-class Rowwise:
-    """Rows of arrays, one array behind the other, as a `Stream` takes them from the store; nothing is copied ahead."""
-
-    def __init__(self, arrays: Sequence[np.ndarray], order: np.ndarray | None = None) -> None:
-        self._arrays = [each for each in arrays if len(each)] or list(arrays[:1])
-        self._starts = np.cumsum([0, *map(len, self._arrays)])
-        self._order = np.arange(self._starts[-1]) if order is None else order
-        self.dtype = np.result_type(*self._arrays)
-        self.shape = (len(self._order), *self._arrays[0].shape[1:])
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def read(self, rows: slice | np.ndarray | None = None) -> np.ndarray:
-        """These rows (all of them by default), as an array of their own."""
-        wanted = self._order if rows is None else self._order[rows]
-        which = self._starts.searchsorted(wanted, side="right") - 1
-        found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
-        for place, array in enumerate(self._arrays):
-            own = which == place
-            found[own] = array[wanted[own] - self._starts[place]]
-        return found
-
-    def start(self, rows: np.ndarray) -> Callable[[], np.ndarray]:
-        """The same, when it is asked for."""
-        return lambda: self.read(rows)
 
 
 class Part(NamedTuple):
@@ -252,7 +224,7 @@ def _answer(task: Task, measure: Dense, options: Options) -> Any:
     if "max_depth" in maps:
         maps["max_depth"] = float(maps["max_depth"])
     if task.name != "semantic_segmentation":
-        return measure.answer.make(maps, None)
+        return measure.answer.task(replace(options, truth=maps), None)
     count = maps.get("num_classes")
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 2 <= count <= 255:
         raise UsageError(

@@ -23,7 +23,7 @@ LEVEL = 0.95
 def values(task: Any, tally: Any) -> dict[str, float]:
     """Every metric of one fit: means of per-image values, and those of all pixels together."""
     found = {name: float(_mean(rows)) for name, rows in task.scores(tally).items()}
-    return found | {name: float(each) for name, each in task.pooled(_summed(tally)).items()}
+    return found | {name: float(each) for name, each in _of_all(task, tally).items()}
 
 
 def score(task: Any, tallies: Sequence[Any], *, seed: int = 0) -> Outcome:
@@ -36,9 +36,13 @@ def score(task: Any, tallies: Sequence[Any], *, seed: int = 0) -> Outcome:
     for name, drawn in draws.items():
         low, high = interval(drawn, LEVEL)
         outcome.intervals[name] = [float(low), float(high)]
-    for name in task.pooled(_summed(tallies[0])):
+    for name in _of_all(task, tallies[0]):
         if not name.endswith("_pooled"):
             outcome.per_sample[name] = np.mean([influence(task, tally)[name] for tally in tallies], axis=0)
+    for name in getattr(task, "counts", ()):  # no scores: what the others are to be read beside
+        outcome.context[name] = outcome.metrics.pop(name)
+        outcome.intervals.pop(name, None)
+        outcome.per_sample.pop(name, None)
     outcome.n = dict.fromkeys(outcome.metrics, n)
     for name in rows[0]:
         per_image = np.mean([one[name] for one in rows], axis=0)
@@ -56,6 +60,9 @@ def influence(task: Any, tally: Any) -> dict[str, np.ndarray]:
     Such parts have the metric as their mean, and to resample them is to resample the metric to first order (the
     infinitesimal jackknife: Jaeckel 1972, Efron 1982), so that two backbones can be compared image by image.
     """
+    if hasattr(task, "influence"):  # of a metric that is no function of sums
+        known: dict[str, np.ndarray] = task.influence(tally)
+        return known
     n = len(jax.tree.leaves(tally)[0])
     step = 1e-4  # of one image's weight; central differences leave an error of its square
     whole = _summed(tally)
@@ -65,6 +72,22 @@ def influence(task: Any, tally: Any) -> dict[str, np.ndarray]:
 
     value, more, less = (task.pooled(sums) for sums in (whole, moved(1), moved(-1)))
     return {name: value[name] + n * (more[name] - less[name]) / (2 * step) for name in value}
+
+
+def _of_all(task: Any, tally: Any) -> dict[str, Any]:
+    """The metrics of all images together: of the sums of their tallies, or of their tallies as a whole."""
+    found: dict[str, Any] = task.value(tally) if hasattr(task, "value") else task.pooled(_summed(tally))
+    return found
+
+
+def _of_weighted(task: Any, tally: Any, times: np.ndarray) -> dict[str, Any]:
+    """The same of B resamples, in which each image counts (B, n) times."""
+    found: dict[str, Any]
+    if hasattr(task, "weighted"):
+        found = task.weighted(tally, times)
+    else:
+        found = task.pooled(jax.tree.map(lambda leaf: _weighted(times, leaf), tally))
+    return found
 
 
 def baselines(task: Any, train: Stream, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -103,9 +126,7 @@ def _draws(
                 with np.errstate(invalid="ignore"):  # a resample in which no image has a value
                     mean = times @ np.where(known, each, 0) / (times @ known.astype(float))
                 drawn.setdefault(name, []).append(mean)
-            for name, each in task.pooled(
-                jax.tree.map(lambda leaf, t=times: _weighted(t, leaf), tally)
-            ).items():
+            for name, each in _of_weighted(task, tally, times).items():
                 drawn.setdefault(name, []).append(np.asarray(each))
         for name, several in drawn.items():
             found.setdefault(name, []).append((np.stack(several, axis=1) * weight).sum(axis=1))

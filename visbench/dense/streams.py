@@ -32,13 +32,41 @@ class Chunk(NamedTuple):
     batches: int  # that exist; the others are void
 
 
+class Rowwise:
+    """Rows of arrays, one array behind the other, as a `Stream` takes them from the store; nothing is copied ahead."""
+
+    def __init__(self, arrays: Sequence[np.ndarray], order: np.ndarray | None = None) -> None:
+        self._arrays = [each for each in arrays if len(each)] or list(arrays[:1])
+        self._starts = np.cumsum([0, *map(len, self._arrays)])
+        self._order = np.arange(self._starts[-1]) if order is None else order
+        self.dtype = np.result_type(*self._arrays)
+        self.shape = (len(self._order), *self._arrays[0].shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def read(self, rows: slice | np.ndarray | None = None) -> np.ndarray:
+        """These rows (all of them by default), as an array of their own."""
+        wanted = self._order if rows is None else self._order[rows]
+        which = self._starts.searchsorted(wanted, side="right") - 1
+        found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+        for place, array in enumerate(self._arrays):
+            own = which == place
+            found[own] = array[wanted[own] - self._starts[place]]
+        return found
+
+    def start(self, rows: np.ndarray) -> Callable[[], np.ndarray]:
+        """The same, when it is asked for."""
+        return lambda: self.read(rows)
+
+
 @dataclass
 class Stream:
     """The rows of one role: features of some layers and the target, all in one order."""
 
-    views: Sequence[View]  # a layer each
-    tokens: Sequence[View]  # CLS tokens of the same layers, or none
-    target: View
+    views: Sequence[View | Rowwise]  # a layer each
+    tokens: Sequence[View | Rowwise]  # CLS tokens of the same layers, or none
+    target: View | Rowwise
     kind: Kind
     held: bool | None = None  # in memory; None: where it fits
     name: str = ""  # what progress calls it
@@ -57,7 +85,7 @@ class Stream:
         return sum(int(np.prod(view.shape[1:])) * view.dtype.itemsize for view in self._all)
 
     @property
-    def _all(self) -> list[View]:
+    def _all(self) -> list[View | Rowwise]:
         return [*self.views, *self.tokens, self.target]
 
     @cached_property

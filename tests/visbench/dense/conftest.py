@@ -40,8 +40,8 @@ def fine(tiny_backbone) -> Iterator[str]:
 class Line:
     """`visbench` as a person types it, with a store and results of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, backbone: str) -> None:
+        self.folder, self.backbone = folder, backbone
 
     @property
     def results(self) -> Path:
@@ -55,7 +55,7 @@ class Line:
         said = [str(word) for word in words]
         if said[0] in ("run", "sweep", "probe"):
             if "--backbone" not in said:
-                said += ["--backbone", "fine"]
+                said += ["--backbone", self.backbone]
             if "--store" not in said:
                 said += ["--store", str(self.folder / "store")]
             # CPython 3.11 mixes up how deep each of several threads is in the header of an array.
@@ -93,7 +93,7 @@ def line(fine, tmp_path_factory) -> Iterator[Line]:
     """The command line of a module, whose features are extracted once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VISBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield Line(tmp_path_factory.mktemp("line"))
+        yield Line(tmp_path_factory.mktemp("line"), fine)
 
 
 def colours(rng: np.random.Generator, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:

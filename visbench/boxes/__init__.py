@@ -1,0 +1,1 @@
+"""Tasks whose answers are boxes: heads trained on grids of features, scored by average precision."""

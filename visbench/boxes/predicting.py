@@ -1,0 +1,40 @@
+"""What a trained detector says: of features of whatever number, and of pictures, in their own pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from extract.datasets import ImageSet
+from extract.geometry import axes
+from extract.images import header
+from visbench.dense.predicting import DensePredictor, Sight
+from visbench.frames import frame_side
+
+
+class BoxPredictor(DensePredictor):
+    """A trained detector: `predict` takes features as they are stored, `predict_images` pictures.
+
+    What `predict` says of n images is (n, K, 6): x0, y0, x1, y1 in shares of the square frame that the backbone sees,
+    score and class, best first; where there is nothing, the class is −1.  Of pictures it gives a list of (k, 6), in
+    upright pixels of each ("image", the default of `predict_images`) or of the frame ("frame").
+    """
+
+    where, alike = "image", False
+
+    def _each(self, images: ImageSet, at: str, fill: float, sight: Sight) -> Iterator[np.ndarray]:
+        side = frame_side(sight.source)
+        for position, said in enumerate(self._said(images, sight)):
+            found = said[said[:, 5] >= 0]
+            found[:, :4] *= side
+            if at == "image":
+                shown = header(
+                    images.sources[position], name=images.names[position], max_pixels=sight.max_pixels
+                )
+                rows, columns = axes(shown.height, shown.width, side)
+                found[:, 0:4:2], found[:, 1:4:2] = (
+                    columns.out_of(found[:, 0:4:2]),
+                    rows.out_of(found[:, 1:4:2]),
+                )
+            yield found

@@ -1,0 +1,102 @@
+"""What `visbench check --task` says of pairs, triplets and boxes, beside what it says of their images."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from extract.datasets import ImageSet, Splits
+from extract.datasets.groups import Groups
+from extract.datasets.objects import CROWD, IGNORED, PLAIN, Objects
+from extract.datasets.relations import Keypoints
+from extract.wording import counted
+
+SHOWN = 12  # classes that are named; the rest is counted
+SMALL = 1 / 16  # of the shorter side of an image: narrower objects fall between the patches of most backbones
+
+
+def notes(opened: Splits) -> list[str]:
+    """A few lines a split; none where images are all there is."""
+    lines = []
+    for split, images in opened.items():
+        where = f"{split}: " if images.split else ""
+        if images.groups is not None:
+            lines += [f"{where}{line}" for line in _groups(images.groups)]
+        if isinstance(images.targets, Objects):
+            lines += [f"{where}{line}" for line in _objects(images)]
+    return lines
+
+
+def _groups(groups: Groups) -> list[str]:
+    said = [counted(len(groups), groups.noun)]
+    truth = groups.truth
+    if "right" in truth:
+        said.append(f"{truth['right'].mean():.1%} chosen right")
+    if "votes" in truth:
+        said.append(f"{int(truth['votes'].min())} … {int(truth['votes'].max())} votes")
+    if "imagenet" in truth:
+        said.append(f"{int(truth['imagenet'].sum()):,} of ImageNet")
+    if "relation" in truth:
+        said += _relations(truth["relation"])
+    if "pose" in truth:
+        pose = truth["pose"]
+        turn = np.rad2deg(2 * np.arccos(np.clip(pose[:, 0], 0, 1)))
+        apart = np.median(np.linalg.norm(pose[:, 4:], axis=1))
+        said.append(f"turned by {turn.min():.0f}° … {turn.max():.0f}°, median distance {apart:.3g} m")
+    if groups.members.shape[1] == 1:
+        said.append("each image and a view that is made of it")
+    lines = [" · ".join(said)]
+    twice = (np.sort(groups.members, axis=1)[:, 1:] == np.sort(groups.members, axis=1)[:, :-1]).any(axis=1)
+    if twice.any():
+        first = groups.names[int(twice.argmax())]
+        lines.append(f"{counted(int(twice.sum()), groups.noun)} with one image twice: {first}")
+    return lines
+
+
+def _relations(relations: Any) -> list[str]:
+    kinds = Counter(type(each).__name__.lower() for each in relations)
+    said = [f"{count:,} by {kind}" for kind, count in kinds.items()]
+    points = [int(each.visible.sum()) for each in relations if isinstance(each, Keypoints)]
+    if points:
+        said.append(f"{min(points)} … {max(points)} points a pair")
+    return said
+
+
+def _objects(images: ImageSet) -> list[str]:
+    objects = images.objects
+    labels = np.concatenate([marks.labels for marks in objects.marks])
+    flags = np.concatenate([marks.flags for marks in objects.marks])
+    counts = np.bincount(labels[flags == PLAIN], minlength=len(objects.classes))
+    order = np.argsort(-counts, kind="stable")
+    named = ", ".join(f"{objects.classes[each]} {counts[each]:,}" for each in order[:SHOWN])
+    more = f" and {len(order) - SHOWN} more classes" if len(order) > SHOWN else ""
+    lines = [f"{counted(int(counts.sum()), 'object')}: {named}{more}"]
+    lacking = [objects.classes[each] for each in np.flatnonzero(counts == 0)]
+    if lacking:
+        lines.append(
+            f"no object of {', '.join(lacking[:SHOWN])}: what has none in the scored split is not scored"
+        )
+    said = [
+        f"{int((flags == flag).sum()):,} {what}"
+        for flag, what in ((IGNORED, "not scored (difficult or too small)"), (CROWD, "crowds"))
+        if (flags == flag).any()
+    ]
+    empty = sum(not len(marks) for marks in objects.marks)
+    if empty:
+        said.append(f"{counted(empty, 'image')} without any object")
+    small = _small(objects)
+    if small:
+        said.append(f"{small:.0%} narrower than a sixteenth of their image's shorter side")
+    return [*lines, *([" · ".join(said)] if said else [])]
+
+
+def _small(objects: Objects) -> float:
+    """The share of objects that few grids can tell, where annotations state the size of their images."""
+    shares = [
+        (marks.boxes[:, 2:] - marks.boxes[:, :2]).min(axis=1) / min(marks.size)
+        for marks in objects.marks
+        if marks.size is not None and len(marks)
+    ]
+    return float((np.concatenate(shares) < SMALL).mean()) if shares else 0.0
