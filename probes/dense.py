@@ -1,5 +1,7 @@
 """Training a head on feature maps, step by step.  Axes: k batches, b images, h w grid, d dims, s settings, l layers.
 
+A target is of an image whatever its task takes: a map (S, S[, c]), or rows of boxes (M, 6).
+
 Written for one setting; stacked by vmap, the settings share every batch, so that one pass over the data trains all
 of them.  AdamW (Loshchilov & Hutter, ICLR 2019), the learning rate rising linearly over the first 1.5 epochs and then
 falling to 0 along half a cosine, as the dense probes of Probe3D do (El Banani et al., CVPR 2024).
@@ -65,7 +67,7 @@ class Fit(NamedTuple):
 @partial(jax.jit, static_argnames=("head", "task", "batch_size", "stride", "side_by_side"))
 def fit(
     maps: Maps,
-    target: Num[np.ndarray | Array, "n S S *c"],
+    target: Num[np.ndarray | Array, "n *target"],
     hparams: Hparams = Hparams(),  # noqa: B008 - a tuple of two numbers
     *,
     head: Any,
@@ -144,7 +146,7 @@ def init(
 def advance(
     states: State,
     maps: Maps,
-    target: Num[np.ndarray | Array, "k b S S *c"],
+    target: Num[np.ndarray | Array, "k b *target"],
     hparams: Hparams,
     scaling: tuple[Scaling, ...] | None,
     first: int | Int[Array, ""],
@@ -196,7 +198,7 @@ def raw(
 @partial(jax.jit, static_argnames=("program", "size"))
 def predict(
     params: Any, maps: Maps, scaling: tuple[Scaling, ...] | None, *, program: Program, size: tuple[int, int]
-) -> Num[Array, "s b H W *c"]:
+) -> Num[Array, "s b *said"]:
     """What each setting says of each image, at any size."""
     read = _read(maps, scaling)
 

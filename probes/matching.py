@@ -2,7 +2,6 @@
 
 Axes: p pairs, n source patches, m target patches, d dims, k points.
 
-
 Nearest neighbours of L2-normalised tokens with Lowe's ratio test (IJCV 2004), as Probe3D matches frozen features (El
 Banani et al., CVPR 2024).  Tokens come as they are stored and are compared in float32; one of zeros has similarity 0
 with every other.  The distance of two is that of their ends on the unit sphere, sqrt(2 - 2 cos): where they are near it

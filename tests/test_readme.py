@@ -36,7 +36,55 @@ def folder(tmp_path_factory):
                 pixels = np.clip(colour + rng.normal(0, 40, (48, 48, 3)), 0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(place / "photos" / split / name / f"{number}.png")
     make_streets(place / "streets", rng)
+    make_related(place, rng)
+    make_cells(place / "cells", rng)
     return place
+
+
+def make_related(root, rng):
+    """pairs.csv, triplets.csv and posed.csv over a few pictures of noise."""
+
+    def picture(name):
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (48, 64, 3), np.uint8)).save(path)
+        return name
+
+    def table(name, header, rows):
+        (root / name).write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+
+    names = [picture(f"others/{number}.png") for number in range(6)]
+    (root / "others" / "H.txt").write_text("1 0 4\n0 1 2\n0 0 1\n")
+    table("pairs.csv", "image_1,image_2,homography", [(names[0], names[1], "others/H.txt")])
+    table("triplets.csv", "reference,left,right,choice", [(*names[:3], "left"), (*names[3:], "right")])
+    poses = []
+    for split, count in (("train", 8), ("test", 4)):
+        for number in range(count):
+            quaternion = rng.normal(0, 0.3, 4) + (1, 0, 0, 0)
+            poses.append(
+                (picture(f"cup/{split}{number}.png"), "cup", *quaternion, *rng.normal(0, 0.1, 3), split)
+            )
+    table("posed.csv", "path,scene,qw,qx,qy,qz,tx,ty,tz,split", poses)
+
+
+def make_cells(root, rng):
+    """cells/: a VOC devkit of two classes, a bright disc of either colour on grey."""
+    for folder in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (root / folder).mkdir(parents=True)
+    stems = {"train": range(8), "val": range(8, 12)}
+    for split, numbers in stems.items():
+        (root / "ImageSets" / "Main" / f"{split}.txt").write_text("".join(f"{each}\n" for each in numbers))
+        for number in numbers:
+            x, y = rng.integers(8, 40, 2)
+            pixels = np.full((64, 64, 3), 110, np.uint8)
+            pixels[y : y + 16, x : x + 16] = (230, 60, 60) if number % 2 else (60, 60, 230)
+            Image.fromarray(pixels).save(root / "JPEGImages" / f"{number}.png")
+            box = f"<xmin>{x + 1}</xmin><ymin>{y + 1}</ymin><xmax>{x + 16}</xmax><ymax>{y + 16}</ymax>"
+            name = "red" if number % 2 else "blue"
+            (root / "Annotations" / f"{number}.xml").write_text(
+                "<annotation><size><width>64</width><height>64</height><depth>3</depth></size>"
+                f"<object><name>{name}</name><difficult>0</difficult><bndbox>{box}</bndbox></object></annotation>"
+            )
 
 
 def make_streets(root, rng):
@@ -96,6 +144,10 @@ def test_every_command_and_option_of_the_readme_exists():
         ("run", "semantic_segmentation"),
         ("run", "generic_segmentation"),
         ("run", "depth"),
+        ("run", "correspondence"),
+        ("run", "similarity"),
+        ("run", "zeroshot"),
+        ("run", "detection"),
     ):
         said = CliRunner().invoke(app, [*path, "--help"]).output
         every |= set(re.findall(r"--[a-zA-Z][\w-]*", said))

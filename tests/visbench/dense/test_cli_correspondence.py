@@ -88,10 +88,7 @@ def test_each_warp_is_a_record_and_no_view_is_extracted_twice(line, photos):
     first = line(*words)
     scores = [each.metrics["recall@5px"] for each in records(first)]
     assert scores[0] == 1 > max(scores[1:])
-    assert (
-        len({Record.from_json(each).task_params["max_warp"] for each in first.stdout.splitlines()})
-        == 3
-    )
+    assert len({Record.from_json(each).task_params["max_warp"] for each in first.stdout.splitlines()}) == 3
     again = line(*words)
     assert "all 32 images cached" in again.stderr  # 8 photos and three views of each
     assert [each.metrics for each in records(again)] == [each.metrics for each in records(first)]
