@@ -67,7 +67,7 @@ class Fit(NamedTuple):
 @partial(jax.jit, static_argnames=("head", "task", "batch_size", "stride", "side_by_side"))
 def fit(
     maps: Maps,
-    target: Num[np.ndarray | Array, "n *target"],
+    target: Num[np.ndarray | Array, "n ..."],
     hparams: Hparams = Hparams(),  # noqa: B008 - a tuple of two numbers
     *,
     head: Any,

@@ -60,7 +60,7 @@ def make_related(root, rng):
     poses = []
     for split, count in (("train", 8), ("test", 4)):
         for number in range(count):
-            quaternion = rng.normal(0, 0.3, 4) + (1, 0, 0, 0)
+            quaternion = rng.normal((1, 0, 0, 0), 0.3)
             poses.append(
                 (picture(f"cup/{split}{number}.png"), "cup", *quaternion, *rng.normal(0, 0.1, 3), split)
             )
