@@ -181,8 +181,8 @@ def test_the_tail_tells_small_p_that_resamples_cannot():
     (found,) = statistics.pairwise_bootstrap(np.stack([a, b], 1))[0, 1:]
     assert found == pytest.approx(ttest_rel(a, b).pvalue, rel=0.9)
     assert found < 2 / 1001 == statistics.paired_bootstrap(a, b).p
-    certain = np.stack([np.zeros(5), np.ones(5)], 1)
-    assert statistics.pairwise_bootstrap(certain)[0, 1] == 0
+    certain = np.stack([np.zeros(50), np.ones(50)], 1)
+    assert statistics.pairwise_bootstrap(certain)[0, 1] == 2.0**-49  # the least that so many can tell
 
 
 def test_a_resample_at_zero_is_there_whatever_the_rounding():
@@ -219,6 +219,14 @@ def test_swaps_do_not_depend_on_chunks(monkeypatch):
     whole = statistics.permutation_test(a, b, resamples=500)
     monkeypatch.setattr(resampling, "CHUNK", 1000)
     assert statistics.permutation_test(a, b, resamples=500) == whole
+
+
+def test_few_samples_that_differ_tell_nothing():
+    for n, least in ((1, 1.0), (2, 0.5), (5, 0.0625), (6, 0.03125)):
+        a, b = np.full(40, 0.5), np.full(40, 0.5)
+        a[:n] += 0.4
+        assert statistics.paired_bootstrap(a[:n], b[:n]).p == least
+        assert statistics.pairwise_bootstrap(np.stack([a, b], axis=1))[0, 1] >= least
 
 
 def test_holm():

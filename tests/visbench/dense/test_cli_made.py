@@ -94,7 +94,7 @@ def test_a_board_says_which_way_is_better(task, told, photos, line):
 
 def test_there_is_nothing_to_say_of_maps(task, photos, line):
     assert "no such option '--target-scale'" in line.refused("run", task, photos, "--target-scale", "1")
-    assert "is for maps, and" in line("check", photos, "--task", task, "--target-scale", "1", code=2).stderr
+    assert "has no use for it" in line("check", photos, "--task", task, "--target-scale", "1", code=2).stderr
 
 
 def test_check_finds_them_ready(task, photos, line):
