@@ -46,6 +46,8 @@ class Detection:
     prior, not to even odds.
     """
 
+    counts = ("classes_scored", "detections_per_image")  # among the metrics, to read the others beside
+
     num_classes: int
     size: int
     score_threshold: float = 0.05

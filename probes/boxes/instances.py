@@ -19,6 +19,7 @@ from probes.boxes.detection import Detection
 from probes.boxes.masks import SIDE, roi_align
 from probes.errors import InputError
 from probes.metrics.box_matching import PLAIN
+from probes.metrics.detection import Tally
 from probes.scaling import raised
 
 BOX = 6  # numbers before the mask
@@ -91,6 +92,22 @@ class Instances:
         found, kept = self.detection.owned(target, grid)
         masks = jnp.take_along_axis(jnp.asarray(target)[..., BOX:], kept[..., None], axis=1)
         return _joined(found, jnp.maximum(masks, 0))
+
+    def tally(
+        self,
+        prediction: Float[np.ndarray | Array, "b K 202"],
+        target: Float[np.ndarray | Array, "b M 202"],
+    ) -> Tally:
+        """What became of the detections of each image by their boxes; masks are compared in pixels, not here."""
+        return self.detection.tally(prediction[..., :BOX], target[..., :BOX])
+
+    def scores(self, tally: Tally) -> dict[str, np.ndarray]:
+        """Of each image there is nothing."""
+        return self.detection.scores(tally)
+
+    def value(self, tally: Tally) -> dict[str, float]:
+        """Of all images, as `box_map_50` and so on."""
+        return {f"box_{name}": score for name, score in self.detection.value(tally).items()}
 
     def _read(self, raw: Float[Array, "b h w _c"]) -> tuple[Array, Array]:
         """Channels of detection, and the map of masks."""

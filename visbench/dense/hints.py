@@ -13,6 +13,7 @@ from probes.maps.normals import Normals
 from visbench.dense.streams import Stream
 from visbench.dense.training import EVALUATED, Run
 
+FINDS = 0.02  # of a mean average precision: less is found by luck
 MOST = 0.5  # of the pixels may say that they know nothing
 
 
@@ -48,6 +49,16 @@ def idle(
     return [
         f"the head's {headline} on the images that trained it is {ours:.3f}, and one value everywhere scores "
         f"{other:.3f} on the others; its loss ended at {loss:.3g}: it did not learn, so try another --lr"
+    ]
+
+
+def blind(own: Mapping[str, float], chosen_by: str, loss: float) -> list[str]:
+    """Of detection, which has no constant to be compared with: whether the head finds nothing it was shown."""
+    if not own[chosen_by] < FINDS:
+        return []
+    return [
+        f"the head finds next to nothing on the images that trained it ({chosen_by} {own[chosen_by]:.3f}, its loss "
+        f"ended at {loss:.3g}): it did not learn, so try another --lr, or more --epochs"
     ]
 
 

@@ -14,7 +14,7 @@ from visbench.choosing import fraction_of, held_rows, parse_selection
 from visbench.classifier import summary
 from visbench.data import RunData
 from visbench.dense import judging, scoring
-from visbench.dense.hints import astray, collapse, idle
+from visbench.dense.hints import astray, blind, collapse, idle
 from visbench.dense.judging import InFrame, Outlines
 from visbench.dense.learning import Learner
 from visbench.dense.predicting import DensePredictor
@@ -225,12 +225,11 @@ class Dense:
         outcome.context |= self._without_copies(judge, tallies, run)
         outcome.context |= judge.context(scored)
         outcome.warnings += collapse(task, runs[0], learnt, shown)
-        constant = known.get("constant", {})
-        outcome.warnings += astray(task, outcome.metrics, constant)
+        constant, loss = known.get("constant", {}), float(np.mean(losses))
+        outcome.warnings += astray(task, outcome.metrics, constant) if guesses else blind(own, quick, loss)
         if not outcome.warnings:
-            loss = float(np.mean(losses))
             outcome.warnings += idle(own, constant, headline, loss, lower=self.answer.lower)
-        outcome.convergence = {"train_loss": float(np.mean(losses))}
+        outcome.convergence = {"train_loss": loss}
         return outcome
 
     def _without_copies(self, judge: Any, tallies: Sequence[Any], run: RunData) -> dict[str, Any]:
