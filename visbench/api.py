@@ -59,6 +59,8 @@ def get_probe(
         probe = head
     options = make_options(pooling=pooling, **settings)
     allowed = _OF_A_PROBE | set(row.truth)
+    if task == "detection":  # whose data tell a run how many there are
+        allowed |= {"num_classes"}
     foreign = [name for name in settings if name not in allowed]
     if foreign:
         raise UsageError(f"a probe on its own has no {', '.join(foreign)}; that is an option of visbench.run")

@@ -15,12 +15,12 @@ from visbench.dense.measure import Answer
 SETTINGS = ("score_threshold", "nms_iou", "max_detections")  # of what is made of a head's output
 
 
-def _detection(truth: Mapping[str, Any], run: RunData, settings: Mapping[str, Any]) -> Detection:
-    count = len(run.classes)
+def _detection(truth: Mapping[str, Any], run: RunData | None, settings: Mapping[str, Any]) -> Detection:
+    count = int(truth["num_classes"]) if run is None else len(run.classes)
     return Detection(num_classes=count, size=1, **settings)
 
 
-def _instances(truth: Mapping[str, Any], run: RunData, settings: Mapping[str, Any]) -> Instances:
+def _instances(truth: Mapping[str, Any], run: RunData | None, settings: Mapping[str, Any]) -> Instances:
     return Instances(_detection(truth, run, settings))
 
 

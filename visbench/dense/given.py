@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from probes.boxes import EMPTY
 from probes.maps.depth import Depth
 from visbench.dense.kinds import Kind
 from visbench.errors import UsageError
@@ -41,6 +42,8 @@ def checked_tokens(tokens: Any, name: str) -> np.ndarray:
 def checked_target(target: Any, kind: Kind, task: Any, name: str) -> np.ndarray:
     """Maps (n, S, S[, k]) as the feature store keeps this kind, in its dtype."""
     array = np.asarray(target)
+    if kind.name == "boxes":
+        return _checked_boxes(array, task.num_classes, name)
     _check_shape(array, kind, name)
     _check_dtype(array, kind, name)
     wrong, wanted = _rule(kind, task)
@@ -54,6 +57,32 @@ def checked_target(target: Any, kind: Kind, task: Any, name: str) -> np.ndarray:
     kept = array.astype(kind.dtype, copy=False)
     if isinstance(task, Depth) and any((rows > task.high).any() for _, rows in _blocks(kept)):
         return np.where(kept > task.high, np.float32(kind.void), kept)  # is not scored, as in a run
+    return kept
+
+
+def _checked_boxes(array: np.ndarray, classes: int, name: str) -> np.ndarray:
+    """(n, M, 6) rows of objects in shares of the frame; an image without any gets the row that says it exists."""
+    if array.ndim != 3 or array.shape[2] != 6 or 0 in array.shape or array.dtype.kind not in "fiu":
+        raise UsageError(
+            f"{name} of boxes have shape {array.shape} and dtype {array.dtype}; wanted numbers (n, M, 6): x0, y0, x1, "
+            "y1 in shares of the frame, label, flag, and rows of −1 where there is no object"
+        )
+    kept = array.astype(np.float32)
+    there = kept[..., 4] >= 0
+    boxes, labels, flags = kept[there][:, :4], kept[there][:, 4], kept[there][:, 5]
+    inside = (boxes >= 0).all() and (boxes <= 1).all() and (boxes[:, :2] <= boxes[:, 2:]).all()
+    if not inside:  # NaN too
+        raise UsageError(
+            f"{name} hold a box that is no x0, y0, x1, y1 of 0 … 1; boxes are in shares of the frame, so divide pixels "
+            "by its side"
+        )
+    if not np.isin(flags, (0, 1, 2)).all() or not np.isin(labels, np.arange(classes)).all():
+        raise UsageError(
+            f"{name} hold a label or a flag that is none; with num_classes {classes} labels are 0 … {classes - 1}, and "
+            "flags 0 (an object), 1 (difficult) and 2 (a crowd)"
+        )
+    kept[~there] = -1
+    kept[~there.any(axis=1), 0, 5] = EMPTY
     return kept
 
 

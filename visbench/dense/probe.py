@@ -44,6 +44,7 @@ KIND_OF = {
     "boundaries": "boundaries",
     "corner": "corner",
     "orientation": "orientation",
+    "detection": "boxes",
 }
 MAPS = ("num_classes", "n_bins", "max_depth", "uncertainty")  # what an answer may be told of its maps
 
@@ -81,6 +82,11 @@ class DenseProbe:
     def __init__(self, task: Task, head: str, options: Options) -> None:
         if options.pooling != "default":
             raise UsageError(f"{task.name} reads grids of patches, so pooling={options.pooling!r} has no use")
+        if task.name not in KIND_OF:
+            raise UsageError(
+                f"{task.name} is scored on the pictures themselves; visbench.run trains and scores it, and "
+                "probes.dense.fit trains it on arrays"
+            )
         self.name = head
         self.measure: Dense = task.measurement()(head, options)
         self.kind: Kind = KINDS[KIND_OF[task.name]]
@@ -102,6 +108,9 @@ class DenseProbe:
         responses, corner        floats (n, S, S), 0 or more                     −1
         boundaries               floats (n, S, S), share of annotators, 0 … 1    −1
         orientation              floats (n, S, S, 3), cos 2a, sin 2a, coherence  coherence 0
+        boxes                    floats (n, M, 6), as `probes.boxes` has them    −1
+
+        Boxes are in shares of the frame's side; the last two numbers of a row are its label and its flag.
 
         `val` is a pair of both.  A head that reads CLS tokens takes `probes.dense.Maps(grids, cls)` for features.
         """
@@ -121,7 +130,8 @@ class DenseProbe:
         """(n, H, W[, k]) what the probe says of each image, at the size of the targets or any other.
 
         Classes are uint8; of foreground and of boundaries come probabilities, of depth metres, of relative depth a
-        score that is lower where nearer, of normals unit vectors, of orientation cos 2a and sin 2a.
+        score that is lower where nearer, of normals unit vectors, of orientation cos 2a and sin 2a; of boxes (n, K, 6):
+        corners in shares of the frame, score, label, best first, −1 for the label where there are no more.
         """
         grids, tokens = self._features(features, "")
         return self._fitted.predict(*grids, cls=tokens or None, size=size)
@@ -132,7 +142,7 @@ class DenseProbe:
         They are those of a run, but for boundaries: ODS, OIS and AP need what people drew in the original image.
         """
         predictor, part = self._fitted, self._part(features, targets, "scored")
-        if part.target.shape[1] != predictor.size:
+        if self.kind.name != "boxes" and part.target.shape[1] != predictor.size:
             raise UsageError(
                 f"scored targets are {part.target.shape[1]} pixels wide, those of training were {predictor.size}"
             )
@@ -148,10 +158,11 @@ class DenseProbe:
     def _fitted(self) -> DensePredictor:
         if not hasattr(self, "predictor"):
             raise UsageError("the probe is not fitted; call fit(features, targets) first")
-        return self.predictor
+        fitted: DensePredictor = self.predictor
+        return fitted
 
     def _learnt(self, learnt: Learnt, stream: Stream) -> Self:
-        self.predictor = DensePredictor(learnt.runs[0], self.layers, self.task, stream)
+        self.predictor = self.measure.answer.predictor(learnt.runs[0], self.layers, self.task, stream)
         self.hyperparameters, self.train_loss = dict(learnt.chosen), self.predictor.train_loss
         self.convergence = {"train_loss": self.train_loss}
         self.selection = summary(learnt.found, held_rows(learnt.folds)) if learnt.found is not None else {}
@@ -215,22 +226,25 @@ def _answer(task: Task, measure: Dense, options: Options) -> Any:
     """What the task makes of a head's output."""
     maps = dict(options.truth)
     for name in maps:
-        if name not in MAPS or name not in task.truth:
-            told = ", ".join(name for name in MAPS if name in task.truth)
+        known = ("num_classes",) if task.name == "detection" else task.truth
+        if name not in MAPS or name not in known:
+            told = ", ".join(name for name in MAPS if name in known)
             raise UsageError(
                 f"a probe of {task.name} on its own takes no {name}"
                 + (f"; of its maps it is told {told}" if told else "; its maps need no telling")
             )
     if "max_depth" in maps:
         maps["max_depth"] = float(maps["max_depth"])
-    if task.name != "semantic_segmentation":
-        return measure.answer.task(replace(options, truth=maps), None)
-    count = maps.get("num_classes")
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 2 <= count <= 255:
-        raise UsageError(
-            f"num_classes is {count!r}; say how many classes there are, from 2 to 255: num_classes=21, for example"
-        )
-    return Segmentation(int(count))
+    if task.name in ("semantic_segmentation", "detection"):
+        count, least = maps.get("num_classes"), 1 if task.name == "detection" else 2
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not least <= count <= 255:
+            raise UsageError(
+                f"num_classes is {count!r}; say how many classes there are, from {least} to 255: num_classes=21, for "
+                "example"
+            )
+        if task.name == "semantic_segmentation":
+            return Segmentation(int(count))
+    return measure.answer.task(replace(options, truth=maps), None)
 
 
 def _several(features: Any) -> tuple[Any, ...]:
