@@ -13,6 +13,8 @@ with their number.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -77,14 +79,17 @@ def match(
     (p, n), m = source.shape[:2], target.shape[1]
     masks = _checked_mask(source_mask, (p, n), "source"), _checked_mask(target_mask, (p, m), "target")
     limit = np.float32(np.inf if ratio is None or ratio == 1 else ratio)
-    found = []
-    for start in range(0, p, TOGETHER):
+
+    def block(start: int) -> list[np.ndarray]:
         part = slice(start, start + TOGETHER)
         rows = [shapes.pad(np.asarray(each[part]), TOGETHER) for each in (source, target, *masks)]
-        found.append(_block(*rows, p - start, limit, num_corr, mutual=mutual, few=num_corr < n))
-    *matches, finite = (
-        np.concatenate([np.asarray(part) for part in parts])[:p] for parts in zip(*found, strict=True)
-    )
+        done = _block(*rows, p - start, limit, num_corr, mutual=mutual, few=num_corr < n)
+        return [np.asarray(each) for each in done]
+
+    workers = os.cpu_count() if jax.default_backend() == "cpu" else 1  # what is no product takes one core
+    with ThreadPoolExecutor(workers) as pool:
+        found = list(pool.map(block, range(0, p, TOGETHER)))
+    *matches, finite = (np.concatenate(parts)[:p] for parts in zip(*found, strict=True))
     if not finite.all():
         raise InputError(
             f"the tokens of pair {int(finite.argmin())} hold a value that is not finite; leave that pair out or "

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from extract.datasets.boxes import open_boxes
-
 from extract.datasets import Splits
+from extract.datasets.boxes import open_boxes
 from visbench.errors import UsageError
 from visbench.options import Options
 
