@@ -46,9 +46,11 @@ class Correspondence:
             )
         self._layer, self.seed = options.one_layer, options.seed
         self.classic = options.protocol == "visbench"
-        self.warp = Warp(float(given.get("max_warp", 0.2)), options.seed)
-        self.ratio, self.num_corr = float(given.get("ratio", 0.9)), int(given.get("num_corr", 1000))
-        self.mutual = bool(given.get("mutual", False))
+        self.warp = Warp(_number("max_warp", given.get("max_warp", 0.2)), options.seed)
+        self.ratio, self.num_corr = _ratio(given.get("ratio", 0.9)), _count(given.get("num_corr", 1000))
+        self.mutual = given.get("mutual", False)
+        if not isinstance(self.mutual, bool):
+            raise UsageError(f"mutual is {self.mutual!r}; it is True or False")
         self.units = given.get("units") or ("patch" if self.classic else "pixel")
         if self.units not in ("pixel", "patch"):
             raise UsageError(f"units is {self.units!r}; errors are in pixel or patch")
@@ -122,7 +124,7 @@ class Correspondence:
     def _marked(self, pairs: Pairs) -> Outcome:
         """Marked points of the first image against the same in the second, in its original pixels."""
         centres = metrics.centres(*pairs.grid, float(pairs.side))
-        room = bucket(max(len(each.visible) for each in pairs.groups.truth["relation"]))
+        room = bucket(max(1, *(len(each.visible) for each in pairs.groups.truth["relation"])))
         told: list[tuple[metrics.Points, metrics.Points, int]] = []
         for rows, first, second in pairs.blocks():
             marked = pairs.marks(rows, room, everywhere=self.classic)
@@ -196,7 +198,30 @@ def _thresholds(given: Any, units: str) -> tuple[tuple[float, ...], tuple[float,
     """In pixels and in patch widths; what is given is in `units`."""
     if given is None:
         return PIXELS, PATCHES
-    values = tuple(sorted({float(each) for each in (given if isinstance(given, tuple | list) else (given,))}))
+    several = given if isinstance(given, tuple | list) else (given,)
+    values = tuple(sorted({_number("thresholds", each) for each in several}))
     if not values or not all(0 < each < np.inf for each in values):
         raise UsageError(f"thresholds are {given!r}; wanted lengths above 0, such as 1,2,5,10")
     return (values, PATCHES) if units == "pixel" else (PIXELS, values)
+
+
+def _ratio(given: Any) -> float:
+    ratio = _number("ratio", given)
+    if not 0 < ratio <= 1:
+        raise UsageError(f"ratio is {ratio:g}; it is above 0 and at most 1, where every match is kept")
+    return ratio
+
+
+def _count(given: Any) -> int:
+    count = _number("num_corr", given)
+    if not (count >= 1 and count.is_integer()):
+        raise UsageError(
+            f"num_corr is {count:g}; it is how many matches of a pair are scored, a whole number"
+        )
+    return int(count)
+
+
+def _number(name: str, given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating):
+        raise UsageError(f"{name} is {given!r}; wanted a number")
+    return float(given)

@@ -20,7 +20,7 @@ PARTITIONS = {"imagenet": "test_imagenet", "no_imagenet": "test_no_imagenet"}
 def correspondence(data: Any, options: Options, name: str | None = None) -> Splits:
     """Pairs of images where they are laid out so, else every image with a view that is made of it."""
     told = {key: value for key, value in options.truth.items() if value is not None}
-    if looks_related(data):
+    if looks_related(data, told.get("columns")):
         if options.reading:
             raise UsageError(
                 f"{next(iter(options.reading))} is for tables of images, and {data} has pairs; leave it out"
@@ -39,20 +39,27 @@ def similarity(data: Any, options: Options, name: str | None = None) -> Splits:
         return data
     told = {key: options.truth.get(key) for key in ("min_votes", "columns")}
     opened = open_triplets(data, name=name, **told)
-    return _part(opened, options.truth.get("partition"))
+    return _part(opened, options)
 
 
-def _part(opened: Splits, partition: str | None) -> Splits:
+def _part(opened: Splits, options: Options) -> Splits:
     """The triplets with what is scored being a part of the test split."""
+    partition = options.truth.get("partition")
     if partition is None:
         return opened
     if partition not in PARTITIONS:
         raise UsageError(f"partition is {partition!r}; it can be {' or '.join(PARTITIONS)}")
+    if options.split not in (None, "test"):
+        raise UsageError(
+            f"partition {partition} is of the test split, and the split {options.split} was asked for; leave one out"
+        )
     part = opened.get(PARTITIONS[partition])
     if part is None:
-        raise UsageError(
-            f"no triplet of {opened.name} says that it is of ImageNet or not (is_imagenet), so there is no partition"
-        )
+        there = [name for name in PARTITIONS.values() if name in opened]
+        why = "it has no test split, or no column is_imagenet that says which triplets are of ImageNet"
+        if there:
+            why = f"all of its test split are in {there[0]}"
+        raise UsageError(f"{opened.name} has no triplet for partition {partition}: {why}")
     params = {**part.params, "partition": partition}
     return replace(opened, sets={**opened.sets, "test": replace(part, params=params)})
 

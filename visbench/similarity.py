@@ -75,28 +75,31 @@ class SimilarityProbe:
         outcome = Outcome({name: float(score) for name, score in similarity.value(total).items()})
         outcome.n = dict.fromkeys(outcome.metrics, len(right))
         outcome.per_sample["accuracy"] = each.agreed
-        outcome.intervals = self._resampled(each)
-        outcome.intervals["accuracy"] = self._interval(each.agreed)
+        outcome.intervals = self._resampled(each) | self._interval("accuracy", each.agreed)
         outcome.intervals["tie_rate"] = list(statistics.wilson(int(total.ties), len(right)))
         for name, mask in (parts or {}).items():
             if mask.any():
                 key, agreed = f"accuracy_{name}", each.agreed[mask]
                 outcome.metrics[key], outcome.n[key] = float(agreed.mean()), len(agreed)
-                outcome.intervals[key] = self._interval(agreed)
+                outcome.intervals |= self._interval(key, agreed)
         outcome.context |= {"chance": 0.5, "right_share": float(right.mean())}
         outcome.warnings += _warnings(each, self.ties)
         return outcome
 
-    def _interval(self, agreed: np.ndarray) -> list[float]:
-        """Of a mean of agreements: Wilson's where each is yes or no, else from resampling triplets."""
+    def _interval(self, name: str, agreed: np.ndarray) -> dict[str, list[float]]:
+        """Of a mean of agreements: Wilson's where each is yes or no, else from resampling triplets, if they vary."""
         if np.isin(agreed, (0, 1)).all():
-            return list(statistics.wilson(int(agreed.sum()), len(agreed)))
+            return {name: list(statistics.wilson(int(agreed.sum()), len(agreed)))}
+        if len(agreed) < 2:  # one is all that could be drawn
+            return {}
         rows = np.column_stack([agreed, np.ones_like(agreed)])
         low, high = statistics.bootstrap(rows, lambda sums: sums[:, 0] / sums[:, 1], seed=self.seed)
-        return [float(low), float(high)]
+        return {name: [float(low), float(high)]}
 
-    def _resampled(self, each: Tally) -> dict[str, Any]:
-        """Intervals from resampling triplets."""
+    def _resampled(self, each: Tally) -> dict[str, list[float]]:
+        """Intervals from resampling triplets, where there are several."""
+        if len(each.agreed) < 2:
+            return {}
 
         def values(sums: np.ndarray) -> np.ndarray:
             found = similarity.value(Tally(*sums.T))

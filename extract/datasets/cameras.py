@@ -162,7 +162,8 @@ def open_cameras_table(
     if lacking := [part for part in USUAL if part not in parts and part != "split"]:
         raise InputError(
             f"{table} has the columns {', '.join(cells)} and none for {', '.join(lacking)}; posed images have "
-            f"{', '.join(USUAL)}, of which the last may be left out"
+            f"{', '.join(USUAL)}, of which the last may be left out: call them so, or say which is which, as "
+            f"{lacking[0]}={_unused(cells, parts)}"
         )
     paths = [existing(str(each), table.parent) for each in cells[parts["path"]]]
     if not paths:
@@ -173,11 +174,21 @@ def open_cameras_table(
     units = check_scale(scale, 1.0)
     poses[:, 4:] /= units
     splits = rows_by_split(cells[parts["split"]], table) if "split" in parts else None
-    scenes = [str(each).strip() for each in cells[parts["scene"]]]
+    scenes = [str("" if each is None else each).strip() for each in cells[parts["scene"]]]
+    if "" in scenes:  # pictures of any scenes would make one, and pairs with poses that mean nothing
+        raise InputError(
+            f"{table}, row {scenes.index('') + 1}, column {parts['scene']} is empty; every image is of a scene, whose "
+            "cameras share one world"
+        )
     cameras = Cameras(
         table.parent, paths, scenes, poses, splits, {"table": table.name, "target_scale": units}
     )
     return cameras.splits(name or table.stem, pairs_per_image=pairs_per_image, max_rotation=max_rotation)
+
+
+def _unused(cells: Mapping[str, Any], parts: Mapping[str, str]) -> str:
+    """A column that plays no part yet, to show how one is named."""
+    return next((each for each in cells if each not in parts.values()), "COLUMN")
 
 
 def check_scale(scale: float | None, usual: float) -> float:

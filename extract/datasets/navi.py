@@ -58,6 +58,10 @@ def open_poses(
     degrees (120).  Translations are stored / `scale` metres: 1000 of NAVI, 1 of a table.  `columns` names the column of
     a table that plays a part (`cameras.USUAL`) and is called otherwise.
     """
+    if not isinstance(data, str | os.PathLike):
+        raise InputError(
+            f"posed images are read from NAVI's folder or a table, not from a {type(data).__name__}; give its path"
+        )
     path = Path(data).expanduser()
     if path.is_file() and path.suffix.lower() in EXTENSIONS:
         return open_cameras_table(

@@ -183,9 +183,10 @@ def _layout(data: Any, columns: Mapping[str, str] | None) -> str | None:
 def _kind(table: Path, cells: Columns, parts: dict[str, str]) -> str:
     """Which relation the table has; it must have one, and both images."""
     if lacking := [part for part in ("first", "second") if part not in parts]:
+        unused = next((each for each in cells if each not in parts.values()), "COLUMN")
         raise InputError(
             f"{table} has the columns {', '.join(cells)} and none of the {lacking[0]} images; call the two image_1 and "
-            f"image_2, or say which it is, as {lacking[0]}={next(iter(cells))}"
+            f"image_2, or say which it is, as {lacking[0]}={unused}"
         )
     both = {parts[part].strip().lower() for part in ("first", "second")}
     if len(both) < 2:

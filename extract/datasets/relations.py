@@ -64,7 +64,9 @@ class Homography:
         shift = np.eye(3)
         shift[:2, 2] = origin_of(origin)
         given = np.asarray(matrix, np.float64)
-        return cls(given if given.shape != (3, 3) else shift @ given @ np.linalg.inv(shift))
+        if given.shape != (3, 3) or not np.isfinite(given).all():
+            return cls(given)  # which refuses it, and shows it as it came
+        return cls(shift @ given @ np.linalg.inv(shift))
 
     @property
     def digest(self) -> bytes:

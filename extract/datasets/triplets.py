@@ -140,9 +140,12 @@ def _images(table: Path, cells: Columns, parts: Mapping[str, str]) -> tuple[str,
     sided = [part for part in ("left", "right") if part in parts]
     orderless = [part for part in ("positive", "negative") if part in parts]
     if "reference" not in parts or len(sided) == len(orderless) or 1 in (len(sided), len(orderless)):
+        of = _ORDERLESS[1:] if orderless and not sided else _IMAGES[1:]
+        lacking = next((part for part in ("reference", *of) if part not in parts), "reference")
+        unused = next((each for each in cells if each not in parts.values()), "COLUMN")
         raise InputError(
             f"{table} has the columns {', '.join(cells)}; a triplet is {', '.join(_IMAGES)} and what people chose, or "
-            f"{', '.join(_ORDERLESS)}: call them so, or say which is which, as reference={next(iter(cells))}"
+            f"{', '.join(_ORDERLESS)}: call them so, or say which is which, as {lacking}={unused}"
         )
     told = [part for part in ("left_vote", "right_vote", "answer") if part in parts]
     if orderless and told:

@@ -359,3 +359,20 @@ def test_pairs_with_pictures_that_also_trained_are_counted(run, posed, task):
 def test_what_cannot_be_is_refused(run, posed, task, told, said):
     with pytest.raises(ValueError, match=said):
         run(posed(), "relative_pose", **told)
+
+
+def test_columns_of_posed_images_can_be_told(command, posed):
+    table = posed()
+    table.write_text(table.read_text().replace("path,scene,qw", "photo,object,w"))
+    told = ["--column=path=photo", "--column=qw=w"]
+    assert "train" in command("check", table, "--task", "relative_pose", *told).stdout
+    assert "as qw=w" in command("check", table, "--task", "relative_pose", told[0], code=2).stderr
+
+
+def test_images_without_a_scene_and_arrays_are_refused(run, posed, task):
+    table = posed()
+    table.write_text(table.read_text().replace(",s1,", ", ,"))
+    with pytest.raises(ValueError, match="row 15, column scene is empty"):
+        run(table, "relative_pose")
+    with pytest.raises(ValueError, match="not from a dict"):
+        run({"test": (np.zeros((4, 8, 8, 3), np.uint8), [0, 1, 0, 1])}, "relative_pose")

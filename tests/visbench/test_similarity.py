@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 from sklearn.metrics.pairwise import paired_cosine_distances, paired_euclidean_distances
 
@@ -211,3 +213,71 @@ def test_neither_torch_nor_jax_is_imported_to_compare():
     ask = "import visbench.similarity, visbench.grouped, sys; print({'jax', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.fixture
+def nights(tmp_path):
+    """Twelve triplets as NIGHTS lays them out: four of train, eight of test, every other one of ImageNet."""
+    rng = np.random.default_rng(0)
+    root = tmp_path / "nights"
+    (root / "ref").mkdir(parents=True)
+    for number in range(12):
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(root / "ref" / f"{number}.png")
+    lines = ["id,ref_path,left_path,right_path,left_vote,right_vote,votes,split,is_imagenet"]
+    for row in range(12):
+        paths = ",".join(f"ref/{(row + step) % 12}.png" for step in (0, 1, 5))
+        split, inside = ("train" if row < 4 else "test"), row % 2 == 0
+        lines.append(
+            f"{row},{paths},{row // 2 % 2},{1 - row // 2 % 2},{5 if row == 5 else 8},{split},{inside}"
+        )
+    (root / "data.csv").write_text("\n".join(lines))
+    return root
+
+
+def scored(command, *words, code=0):
+    words = ("run", "similarity", *words, "--backbone", "tiny", "--no-results", "--workers", "1", "--json")
+    done = command(*words, code=code)
+    return json.loads(done.stdout) if code == 0 else done.stderr
+
+
+def test_a_part_of_nights_is_scored_alone(command, nights):
+    whole = scored(command, nights)
+    assert whole["n"]["accuracy"] == 7  # one of eight has five votes
+    for part, count in (("imagenet", 4), ("no_imagenet", 3)):
+        own = scored(command, nights, "--partition", part)
+        assert own["n"]["accuracy"] == count
+        assert own["dataset_params"]["partition"] == part
+        assert own["metrics"]["accuracy"] == whole["metrics"][f"accuracy_{part}"]
+    assert scored(command, nights, "--min-votes", "0")["n"]["accuracy"] == 8
+
+
+def test_a_part_that_is_not_there_is_refused(command, nights):
+    said = scored(command, nights, "--partition", "imagenet", "--split", "train", code=2)
+    assert "the split train was asked for" in said
+    table = nights / "data.csv"
+    table.write_text(table.read_text().replace("True", "False"))
+    said = scored(command, nights, "--partition", "imagenet", code=2)
+    assert "all of its test split are in test_no_imagenet" in said
+    table.write_text(table.read_text().replace("is_imagenet", "other"))
+    assert "no column is_imagenet" in scored(command, nights, "--partition", "imagenet", code=2)
+
+
+def test_columns_of_triplets_can_be_told(command, nights):
+    lines = [f"ref/{row}.png,ref/{row + 1}.png,ref/{row + 2}.png,left" for row in range(8)]
+    table = nights / "mine.csv"
+    table.write_text("\n".join(["photo,left,b,choice", *lines]))
+    said = scored(command, table, "--column", "reference=photo", code=2)
+    assert "as right=b" in said
+    told = ("--column", "reference=photo", "--column", "right=b")
+    assert scored(command, table, *told)["n"]["accuracy"] == 8
+    table.write_text(table.read_text().replace("ref/2.png,ref/3.png", "ref/bad.png,ref/3.png"))
+    (nights / "ref" / "bad.png").write_bytes(b"none")
+    found = scored(command, table, *told, "--on-bad", "skip")
+    assert (found["n"]["accuracy"], list(found["unreadable"])) == (6, ["ref/bad.png"])
+
+
+def test_of_one_triplet_nothing_is_resampled():
+    features, members = np.eye(3), np.array([[0, 1, 1]])
+    outcome = SimilarityProbe().score(features, members, np.array([1]), parts={"imagenet": np.array([True])})
+    assert outcome.metrics["accuracy"] == outcome.metrics["accuracy_imagenet"] == 0.5
+    assert set(outcome.intervals) == {"tie_rate"}

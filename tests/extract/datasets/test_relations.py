@@ -98,6 +98,7 @@ def test_nothing_is_known_behind_the_horizon():
         (np.array([[1.0, 2, 3], [2, 4, 6], [0, 0, 1]]), "singular"),
         (np.zeros((3, 3)), "singular"),
         (np.full((3, 3), np.nan), "3×3 finite numbers"),
+        (np.diag([np.inf, 1, 1]), r"\[\[inf, 0.0, 0.0\], \[0.0, 1.0, 0.0\]"),  # as it came
         (np.eye(2), "3×3 finite numbers"),
     ],
 )

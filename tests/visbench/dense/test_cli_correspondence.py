@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import visbench
+from extract.datasets.relations import Keypoints
+from visbench.errors import UsageError
 from visbench.record import Record
 
 HEIGHT, WIDTH, SIDE, PATCH = 48, 64, 48, 4
@@ -188,3 +191,73 @@ def test_what_means_nothing_is_refused(line, photos, words, said):
 def test_a_warp_means_nothing_to_pairs_of_their_own(line, tmp_path):
     data = table(tmp_path, lambda picture: picture, "homography", "1 0 0 0 1 0 0 0 1")
     assert "has pairs of its own" in line.refused("run", "correspondence", data, "--max-warp", "0.1")
+
+
+SAME = "1 0 0 0 1 0 0 0 1"
+
+
+def test_columns_of_any_name_can_be_told(line, tmp_path):
+    """Where neither images nor relation are called as usual, the options alone say that these are pairs."""
+    data = table(tmp_path, lambda picture: picture, "homography", SAME)
+    data.write_text(data.read_text().replace("image_2,homography,image_1", "other,mat,photo"))
+    told = [f"--column={each}" for each in ("first=photo", "second=other", "homography=mat")]
+    assert line.record("run", "correspondence", data, *told).metrics["recall@1px"] == 1
+    assert "1 pair" in line("check", data, "--task", "correspondence", *told).stdout
+
+
+@pytest.mark.parametrize(
+    ("units", "headline", "better"), [("pixel", "recall@7px", "0.5p"), ("patch", "recall@7p", "2px")]
+)
+def test_thresholds_of_ones_own_are_scored_and_sorted_by(line, tmp_path, units, headline, better):
+    data = table(tmp_path, lambda picture: picture, "homography", SAME)
+    record = line.record("run", "correspondence", data, "--units", units, "--thresholds", "3,7,3")
+    assert (record.headline, record.better) == (headline, "higher")
+    assert record.metrics[headline] == record.metrics[f"recall@{better}"] == 1
+
+
+def test_a_pair_with_an_image_that_cannot_be_read_goes_alone(line, tmp_path):
+    data = table(tmp_path, lambda picture: picture, "homography", SAME, count=3)
+    (tmp_path / "1b.png").write_bytes((tmp_path / "1b.png").read_bytes()[:200])
+    assert "1b.png cannot be read" in line.refused("run", "correspondence", data)
+    record = line.record("run", "correspondence", data, "--on-bad", "skip")
+    assert record.n["recall@5px"] == record.counts["test_pairs"] == 2
+    assert list(record.unreadable) == ["1b.png"]
+
+
+def test_warps_are_not_run_again(line, photos):
+    words = ("run", "correspondence", photos, "--max-warp", "0.03,0.06,0.03", "--seed", "7")
+    assert "2 records appended" in line(*words).stderr
+    assert "0 records appended" in line(*words, "--resume").stderr
+
+
+def test_one_pair_has_no_interval(line, tmp_path):
+    data = table(tmp_path, lambda picture: picture, "homography", SAME)
+    assert line.record("run", "correspondence", data).intervals == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"ratio": 0}, "ratio is 0"),
+        ({"ratio": 1.5}, "ratio is 1.5"),
+        ({"ratio": float("nan")}, "ratio"),
+        ({"ratio": "x"}, "ratio is 'x'; wanted a number"),
+        ({"num_corr": 0}, "num_corr is 0"),
+        ({"num_corr": 2.5}, "whole number"),
+        ({"mutual": "no"}, "mutual is 'no'"),
+        ({"thresholds": (1, "b")}, "thresholds is 'b'"),
+        ({"max_warp": "x"}, "max_warp is 'x'"),
+    ],
+)
+def test_settings_are_looked_at_before_an_image_is(fine, photos, tmp_path, settings, said):
+    store = tmp_path / "store"
+    with pytest.raises(UsageError, match=said):
+        visbench.run(fine, "correspondence", photos, store=store, **settings)
+    assert not list(store.rglob("*.json"))
+
+
+def test_pairs_without_a_marked_point_are_refused(fine, tmp_path):
+    picture, none = mosaic(np.random.default_rng(0)), np.zeros((0, 2))
+    pairs = [(picture, picture, Keypoints(none, none, np.zeros(0, bool), 20.0))]
+    with pytest.raises(UsageError, match="not defined on any pair"):
+        visbench.run(fine, "correspondence", pairs, store=tmp_path / "store", workers=1)
