@@ -22,6 +22,7 @@ from extract.images import MAX_PIXELS, Header, header, read_image
 from extract.memo import Memo
 from extract.wording import counted
 from visbench import console, truthnotes
+from visbench.related import PARTITIONS
 
 SHOWN = 5  # of a kind of finding; the rest is counted
 
@@ -67,7 +68,8 @@ def check(
 ) -> Checkup:
     """Look through every split of `data`; labels are not looked for where none are needed."""
     splits = data if isinstance(data, Splits) else open_dataset(data, **reading)
-    total = sum(map(len, splits.values()))
+    looked = {split: images for split, images in splits.items() if split not in _parts(splits)}
+    total = sum(map(len, looked.values()))
     memo = Memo()
     reports: dict[str, SplitReport] = {}
     ids: dict[str, np.ndarray] = {}  # of those that can be read, with their names
@@ -75,7 +77,7 @@ def check(
     headers: list[Header] = []
     kinds: Counter[str] = Counter()
     with console.progress("checking", splits.name, total=total) as advance:
-        for split, images in splits.items():
+        for split, images in looked.items():
             found = memo.row_ids(images.sources, unreadable={})
             looks = _look_through(images, advance, workers, max_pixels)
             good = [i for i, look in enumerate(looks) if not isinstance(look, str)]
@@ -100,6 +102,11 @@ def check(
         refused=_refusal(splits, reports, labelled=labelled),
         notes=truthnotes.notes(splits),
     )
+
+
+def _parts(splits: Splits) -> set[str]:
+    """Splits that are a part of another, whose pictures are looked at there."""
+    return set(PARTITIONS.values()) if "test" in splits else set()
 
 
 Look = tuple[Header, str | None] | str  # header and conversion, or why it cannot be read

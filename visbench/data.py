@@ -40,6 +40,7 @@ class RunData:
     splits: Mapping[str, Any]  # role → the split's name in the data
     params: Mapping[str, Any]  # for the record's dataset_params
     unreadable: dict[str, str] = field(default_factory=dict)  # name → reason
+    lost: int = 0  # pairs or triplets that went with what cannot be read
     whole: tuple[ImageSet, np.ndarray] | None = None  # images and ids that train and test were drawn from
 
     @property
@@ -85,6 +86,8 @@ class RunData:
             return
         for role, images in self.sets.items():
             self.sets[role], self.ids[role] = _without(unreadable, images, self.ids[role])
+            if images.groups is not None:
+                self.lost += images.size - self.sets[role].size
         self.refuse_empty()
 
     def check(self) -> None:
@@ -255,7 +258,13 @@ def _hashed(rows: np.ndarray) -> str:
 
 def _without(unreadable: Mapping[str, str], images: ImageSet, ids: np.ndarray) -> tuple[ImageSet, np.ndarray]:
     keep = np.array([name not in unreadable for name in images.names], dtype=bool)
-    return (images, ids) if keep.all() else (images.subset(np.flatnonzero(keep)), ids[keep])
+    if keep.all():
+        return images, ids
+    kept = images.subset(np.flatnonzero(keep))
+    if kept.groups is None:
+        return kept, ids[keep]
+    used = np.unique(kept.groups.members)  # a picture that no pair needs any more is no part of the data
+    return kept.subset(used), ids[keep][used]
 
 
 def _refuse_multilabel(images: ImageSet, task: Task) -> None:
@@ -264,3 +273,12 @@ def _refuse_multilabel(images: ImageSet, task: Task) -> None:
             f"images of {images.name} have several labels each, and {task.name} takes one an image; "
             "name a column that has one with --label-column"
         )
+
+
+def __getattr__(name: str) -> Any:
+    """The documented datasets, `visbench.data.ImageFolderDataset` and so on."""
+    from visbench import datasets
+
+    if name in datasets.NAMES:
+        return datasets.NAMES[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from extract import plan as planning
+from extract.datasets import ImageSet
 from extract.memo import Memo
 from extract.plan import Plan
 from extract.store import Store
@@ -54,7 +55,7 @@ class Forecast:
     free_bytes: int | None
     task: str | None = None
     probes: tuple[str, ...] = ()
-    images: dict[str, int] = field(default_factory=dict)  # by role
+    images: dict[str, int] = field(default_factory=dict)  # by role, or pairs and triplets by role
     fits: int = 0  # to choose settings
     records: int = 0
 
@@ -88,10 +89,14 @@ def of_run(session: Session) -> Forecast:
         **room,
         task=session.task.name,
         probes=tuple(probe for probe in session.probes if probe is not None),
-        images={role: len(images) for role, images in session.data.sets.items()},
+        images={_counted_as(role, images): images.size for role, images in session.data.sets.items()},
         fits=len(session.sources) * sum(getattr(measure, "fits", 0) for measure in session.measures),
         records=len(session.sources) * len(session.measures),
     )
+
+
+def _counted_as(role: str, images: ImageSet) -> str:
+    return role if images.groups is None else f"{role} {images.groups.noun}s"
 
 
 def of_extraction(work: Extraction, shard: tuple[int, int] | None = None) -> Forecast:

@@ -37,6 +37,9 @@ def make_measures(
 def _each(settings: Mapping[str, Any], several: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The settings once for every value of those that make a measurement each."""
     axes = {name: settings[name] for name in several if isinstance(settings.get(name), tuple)}
+    for name, values in axes.items():
+        if not values:
+            raise UsageError(f"{name} has no value; give one or several")
     for values in product(*axes.values()):
         yield {**settings, **dict(zip(axes, values, strict=True))}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,14 @@ from visbench.options import Options
 Opener = Callable[[Any, Options, str | None], Splits]
 
 
+@runtime_checkable
+class Named(Protocol):
+    """A dataset that knows how a task is to open it (`visbench.datasets`)."""
+
+    def opened_for(self, opener: Opener, options: Options, name: str | None) -> Splits:
+        """As the task reads it."""
+
+
 def labelled(data: Any, options: Options, name: str | None = None) -> Splits:
     """Images, with labels where they have some."""
     return open_dataset(data, name=name, **options.reading)
@@ -32,7 +40,9 @@ def open_splits(
     data: Any, options: Options, store: Store, *, name: str | None = None, opener: Opener = labelled
 ) -> Splits:
     """The splits of `data`; refused where `store` or the results would come to lie among its images."""
-    opened = opener(data, options, name)
+    opened = (
+        data.opened_for(opener, options, name) if isinstance(data, Named) else opener(data, options, name)
+    )
     for images in opened.values():
         for folder in images.folders:
             store.refuse_inside(folder)

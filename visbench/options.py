@@ -131,7 +131,7 @@ SETTINGS = (
     "loss_stride",
     "cls_token",
 )
-_ALIASES = {"lr": "learning_rate", "layers": "layer", "cache": "store"}
+_ALIASES = {"lr": "learning_rate", "layers": "layer", "cache": "store", "threshold_units": "units"}
 _BACKBONE = (
     "projection",
     "norm",

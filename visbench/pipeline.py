@@ -233,5 +233,11 @@ def run(
         raise UsageError(
             "controls are backbones beside the one that is asked for; visbench.sweep runs several"
         )
-    (result,) = Session(task, dataset, settings, [backbone], [probe], train_dataset=train_dataset).run()
+    session = Session(task, dataset, settings, [backbone], [probe], train_dataset=train_dataset)
+    if len(session.measures) > 1:
+        raise UsageError(
+            f"that asks for {len(session.measures)} results and this call gives one; give a single value of each "
+            "setting, and call it once for each"
+        )
+    (result,) = session.run()
     return result

@@ -86,9 +86,13 @@ def _objects(images: ImageSet) -> list[str]:
     empty = sum(not len(marks) for marks in objects.marks)
     if empty:
         said.append(f"{counted(empty, 'image')} without any object")
-    small = _small(objects)
+    small, outside = _small(objects), _outside(objects)
     if small:
         said.append(f"{small:.0%} narrower than a sixteenth of their image's shorter side")
+    if outside:
+        said.append(
+            f"{outside:.0%} with their centre outside the central square that a backbone sees, not scored"
+        )
     return [*lines, *([" · ".join(said)] if said else [])]
 
 
@@ -100,3 +104,19 @@ def _small(objects: Objects) -> float:
         if marks.size is not None and len(marks)
     ]
     return float((np.concatenate(shares) < SMALL).mean()) if shares else 0.0
+
+
+def _outside(objects: Objects) -> float:
+    """The share of objects that the square crop cuts off, where annotations state the size of their images."""
+    hidden = []
+    for marks in objects.marks:
+        if marks.size is None or not len(marks):
+            continue
+        x0, y0, x1, y1 = marks.boxes.T
+        side = min(marks.size)
+        apart = [  # from the middle of the image, in pixels
+            np.abs((low + high) / 2 - length / 2)
+            for low, high, length in ((y0, y1, marks.size[0]), (x0, x1, marks.size[1]))
+        ]
+        hidden.append(np.maximum(*apart) > side / 2)
+    return float(np.concatenate(hidden).mean()) if hidden else 0.0

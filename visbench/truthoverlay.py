@@ -21,14 +21,22 @@ GREY = (120, 120, 120)
 
 def draw(opened: Splits, path: Path, *, max_pixels: int) -> None:
     """Draw an image of the scored split with its boxes, or a pair with points that belong together."""
-    images = next(opened[name] for name in ("test", "val", "all", "train") if name in opened)
-    if isinstance(images.targets, Objects):
-        canvas = _boxes(images, max_pixels)
-    elif images.groups is not None and "relation" in images.groups.truth:
-        canvas = _pair(images, max_pixels)
-    else:
+    refuse(opened)
+    images = _shown(opened)
+    drawn = _boxes if isinstance(images.targets, Objects) else _pair
+    drawn(images, max_pixels).save(path)
+
+
+def refuse(opened: Splits) -> None:
+    """Stop where there is nothing to draw, before anything is read."""
+    images = _shown(opened)
+    paired = images.groups is not None and "relation" in images.groups.truth
+    if not paired and not isinstance(images.targets, Objects):
         raise UsageError(f"--overlay draws maps, boxes and pairs, and {images.name} has none; leave it out")
-    canvas.save(path)
+
+
+def _shown(opened: Splits) -> ImageSet:
+    return next(opened[name] for name in ("test", "val", "all", "train") if name in opened)
 
 
 def _boxes(images: ImageSet, max_pixels: int) -> Image.Image:

@@ -7,32 +7,43 @@ from visbench.task import Task
 
 BOXES = "images with boxes"
 
-_LAYOUT = """\
-DATA is a VOC devkit, COCO, or a table of boxes:
-
+_DEVKIT_AND_COCO = """\
 \b
   VOC2012/                                     coco/
     JPEGImages/   2007_000027.jpg                train2017/  000000000009.jpg
     Annotations/  2007_000027.xml                val2017/    000000000139.jpg
     ImageSets/Main/  train.txt val.txt           annotations/  instances_train2017.json
-                                                               instances_val2017.json
-\b
-  trees.csv
-    image_path,xmin,ymin,xmax,ymax,label,split
-    plot1.png,203,67,227,90,Tree,train
+                                                               instances_val2017.json"""
 
-Images and XML files side by side, without lists, are read too; a fifth of them is then drawn and scored. Objects are
-scored where the square crop that the backbone sees shows their centre; what VOC calls difficult and what COCO calls a
-crowd is neither asked for nor held against a detector."""
+_SCORED = """\
+Objects are scored where the square crop that the backbone sees shows their centre; what VOC calls difficult and what
+COCO calls a crowd is neither asked for nor held against a detector."""
+
+_LAYOUT = f"""\
+DATA is a VOC devkit, COCO, a folder as YOLO has it, or a table of boxes:
+
+{_DEVKIT_AND_COCO}
+\b
+  cells/  (YOLO)                               trees.csv
+    data.yaml  with the names                    image_path,xmin,ymin,xmax,ymax,label,split
+    train/  images/ a.jpg  labels/ a.txt         plot1.png,203,67,227,90,Tree,train
+    valid/  images/ b.jpg  labels/ b.txt
+
+Images and XML files side by side are read too, in folders train, valid and test or without; of one folder a fifth is
+drawn and scored. {_SCORED}"""
+
+_OUTLINES = f"""\
+DATA is a VOC devkit or COCO, with an outline of every object:
+
+{_DEVKIT_AND_COCO}
+
+VOC's are SegmentationObject and SegmentationClass with the lists of ImageSets/Segmentation, COCO's polygons and run
+lengths. The extra `boxes` brings what reading them takes. {_SCORED}"""
 
 _CAUTION = (
     "read this first: one linear map on one coarse grid is no detector; the numbers compare features, and the ceiling "
     "says what the grid allows"
 )
-
-_OUTLINES = """\
-The outlines of VOC (SegmentationObject, SegmentationClass) and of COCO (polygons and run lengths) are read; the extra
-`boxes` brings what that takes."""
 
 _METRICS = ("map_50", "map_50_95", "coco_map", "coco_map_50", "coco_map_75", "coco_ar_100")
 
@@ -75,7 +86,7 @@ BOXED = (
         "instance_segmentation",
         "How well a read-out of patch features finds each object and the pixels that are its own.",
         "Outlined",
-        f"{_LAYOUT}\n\n{_OUTLINES}",
+        _OUTLINES,
         (*_METRICS, *(f"box_{name}" for name in _METRICS)),
         "map_50 map_50_95 coco_map box_map_50 box_map_50_95 train_box_map_50 ceiling_map_50",
     ),

@@ -33,6 +33,8 @@ def look(
         _refuse_idle(task, options, overlay)
         own = row is not None and not (row.pooled and row.columns)  # what it reads has no classes
         source = row.opener()(data, options, None) if row is not None and own else data
+        if overlay and isinstance(source, Splits):
+            truthoverlay.refuse(source)
         found = checkup.check(
             source, reading=options.reading, workers=workers, max_pixels=limit, labelled=not own
         )
@@ -54,9 +56,10 @@ def _refuse_idle(task: str | None, options: Options, overlay: str | None) -> Non
     if overlay and (row is None or (row.columns and row.pooled)):
         idle.append("overlay")
     if idle:
+        name = {"columns": "column"}.get(idle[0], idle[0]).replace("_", "-")
         which = f"{task} has no use for it" if task else "images alone have none of it"
         raise UsageError(
-            f"--{idle[0].replace('_', '-')} is for maps, pairs or boxes, and {which}; say what they are for with --task"
+            f"--{name} is for maps, pairs or boxes, and {which}; say what they are for with --task"
         )
 
 

@@ -258,9 +258,22 @@ _SETTINGS = {
 }
 
 
+_OF_POSES = {
+    "learning_rate": click.option(
+        "--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 3e-4, 1e-3, 3e-3]"
+    ),
+    "weight_decay": click.option(
+        "--weight-decay", type=float, help="Fix it.  [default: the better of 1e-4 and 1e-2]"
+    ),
+    "epochs": click.option("--epochs", type=click.IntRange(1), help="[default: 30]"),
+    "train_batch_size": click.option("--train-batch-size", type=click.IntRange(1), help="[default: 128]"),
+}
+
+
 def settings_options(task: Task) -> Callable[[F], F]:
     """The settings of the probes of a task, or of its measurement."""
-    return apply(*(_SETTINGS[name] for name in task.settings))
+    known = _SETTINGS | (_OF_POSES if "mlp" in task.probes else {})
+    return apply(*(known[name] for name in task.settings))
 
 
 scaling_options = apply(

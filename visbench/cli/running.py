@@ -46,6 +46,9 @@ def told(session: Session, results: list[Result]) -> None:
     """What was left out, and where the records are."""
     if session.data.unreadable:
         said = counted(len(session.data.unreadable), "unreadable file")
+        groups = session.data.sets["test"].groups
+        if groups is not None:
+            said += f", and with it {counted(session.data.lost, groups.noun)},"
         console.note(f"{said} left out; the records name each")
     if session.options.results is not None:
         said = counted(sum(not result.resumed for result in results), "record")

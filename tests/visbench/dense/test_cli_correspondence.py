@@ -261,3 +261,35 @@ def test_pairs_without_a_marked_point_are_refused(fine, tmp_path):
     pairs = [(picture, picture, Keypoints(none, none, np.zeros(0, bool), 20.0))]
     with pytest.raises(UsageError, match="not defined on any pair"):
         visbench.run(fine, "correspondence", pairs, store=tmp_path / "store", workers=1)
+
+
+def test_pairs_left_out_are_told_and_leave_no_trace_in_the_data(line, tmp_path):
+    rng = np.random.default_rng(5)
+    for name in "abcd":
+        Image.fromarray(mosaic(rng)).save(tmp_path / f"{name}.png")
+    cells = '"1 0 0 0 1 0 0 0 1"'
+    rows = [f"{one}.png,{two}.png,{cells}" for one, two in ("ab", "cd", "cx")]
+    whole, broken = tmp_path / "whole.csv", tmp_path / "broken.csv"
+    whole.write_text("\n".join(["image_1,image_2,homography", rows[0]]) + "\n")
+    broken.write_text("\n".join(["image_1,image_2,homography", rows[0], rows[1].replace("d.", "x.")]) + "\n")
+    (tmp_path / "x.png").write_bytes(b"no picture")
+    (alone,) = records(line("run", "correspondence", whole, "--json"))
+    done = line("run", "correspondence", broken, "--on-bad", "skip", "--json")
+    (left,) = records(done)
+    assert "1 unreadable file, and with it 1 pair, left out" in done.stderr
+    assert left.dataset_fingerprint == alone.dataset_fingerprint  # c.png is no part of it any more
+    assert left.metrics == alone.metrics
+
+
+def test_a_forecast_counts_pairs(line, photos):
+    done = line("run", "correspondence", photos, "--dry-run", "--no-results")
+    count = len(list(photos.rglob("*.png")))
+    assert f"correspondence on {count} test pairs" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("warps", "said"), [((0.1, 0.2), "asks for 2 results"), ((), "max_warp has no value")]
+)
+def test_a_call_gives_one_result(fine, photos, tmp_path, warps, said):
+    with pytest.raises(UsageError, match=said):
+        visbench.run(fine, "correspondence", photos, max_warp=warps, store=tmp_path / "store")
