@@ -15,6 +15,7 @@ from visbench.record import Record
 from visbench.tasks import TASKS
 
 DECIMALS = 3
+LARGE = 100
 _SHORT = {"balanced_accuracy": "balanced"}
 
 
@@ -114,6 +115,8 @@ def number(value: Any, decimals: int = DECIMALS) -> str:
     """The one way numbers are rounded: counts whole, scores to `decimals`, a dash for what is undefined."""
     if value is None:
         return "–"
+    if abs(value) >= LARGE:  # a mean of counts, whose thousandths say nothing
+        decimals = min(decimals, 1)
     return f"{value:,}" if isinstance(value, int) else f"{value:.{decimals}f}"
 
 

@@ -12,6 +12,7 @@ from extract.datasets.marking import Rules
 from extract.errors import InputError
 
 LAYOUTS = ("voc", "coco", "yolo", "table")
+OUTLINED = ("voc", "coco")  # that have outlines too
 _KNOWN = (
     "boxes are read from a VOC devkit (JPEGImages, Annotations, ImageSets/Main), from images with XML files of VOC, "
     "from COCO (annotations/instances_….json, or _annotations.coco.json beside the images), from YOLO (images, labels, "
@@ -45,6 +46,11 @@ def layout_of(data: Path, annotations: Path | None = None) -> str:
             f"{data} has annotations of {' and of '.join(map(str.upper, found))}; say with --annotations which file of "
             "COCO or which folder of VOC is meant, or move the others out"
         )
+    if not found and yolo.has_folders(data):
+        raise InputError(
+            f"{data} has images and labels as YOLO has them, and no data.yaml with the `names` of the classes; put one "
+            "beside them"
+        )
     if not found:
         tables = [each.name for each in sorted(data.iterdir()) if each.suffix.lower() in table.EXTENSIONS]
         hint = f"; is it {data / tables[0]} that is meant?" if tables else ""
@@ -73,18 +79,22 @@ def open_boxes(
     where, pictures = (None if each is None else Path(each).expanduser() for each in (annotations, image_dir))
     rules = Rules(min_box_size, include_difficult, instances)
     layout = layout_of(root, where)
+    if instances and layout not in OUTLINED:
+        raise InputError(
+            f"{root} is read as {_called(layout)}, of which boxes are read and no outlines; give a VOC devkit or COCO, "
+            "or score `detection`"
+        )
     told: dict[str, Any] = {"annotations": where, "image_dir": pictures}
     useless: dict[str, dict[str, Any]] = {
         "voc": told if instances else {},
         "coco": {"include_difficult": include_difficult},
-        "yolo": {**told, "include_difficult": include_difficult, "instances": instances},
-        "table": {**told, "instances": instances},
+        "yolo": {**told, "include_difficult": include_difficult},
+        "table": told,
     }
     unused = [option for option, value in useless[layout].items() if value]
     if unused:
         raise InputError(
-            f"{root} is read as {'a table' if layout == 'table' else layout.upper()}, which has no use for "
-            f"{', '.join(unused)}; leave it out"
+            f"{root} is read as {_called(layout)}, which has no use for {', '.join(unused)}; leave it out"
         )
     if layout == "table":
         return boxtable.open_box_table(root, rules=rules, name=name)
@@ -95,3 +105,7 @@ def open_boxes(
     if instances:
         return vocinstances.open_voc_instances(root, rules=rules, name=name)
     return vocboxes.open_voc_boxes(root, rules=rules, name=name, **told)
+
+
+def _called(layout: str) -> str:
+    return "a table" if layout == "table" else layout.upper()

@@ -7,8 +7,9 @@ are relative to the table; `width` and `height` beside four corners are the imag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ CORNERS = (
     ("left", "top", "right", "bottom"),
 )
 SIZED = (("xmin", "ymin", "width", "height"), ("left", "top", "width", "height"))
+NEAR, LONG = 0.75, 5  # how alike two names are of which one may be misspelt, and how long
 ONLY = "object"  # the class where no column names one
 _PARTS = {
     "image": ("image_path", "path", "image", "filename", "file_name", "filepath", "file_path", "file", "img"),
@@ -48,6 +50,7 @@ def open_box_table(table: Path, *, rules: Rules, name: str | None = None) -> Spl
         raise InputError(
             f"{table} has the columns {', '.join(columns)}, and none is called {' or '.join(_PARTS['image'][:3])}"
         )
+    _refuse_misspelt(table, columns, found)
     edges, size = _corners(table, columns, taken=set(found.values()))
     rows = np.arange(len(columns[found["image"]]))
     if not len(rows):
@@ -132,6 +135,20 @@ def _corners(table: Path, columns: Columns, taken: set[str]) -> tuple[np.ndarray
     edges = numbers(sized[0])
     edges[:, 2:] += edges[:, :2]
     return edges, np.full((len(edges), 2), np.nan)
+
+
+def _refuse_misspelt(table: Path, columns: Columns, found: Mapping[str, str]) -> None:
+    """A column whose name is nearly that of a part which none plays: left alone, all would be of one class, say."""
+    known = {name for names in (*CORNERS, *SIZED) for name in names}
+    spare = {each.strip().lower(): each for each in columns if each not in found.values()}
+    for part in [each for each in _PARTS if each not in found]:
+        for usual in [each for each in _PARTS[part] if len(each) >= LONG]:
+            near = get_close_matches(usual, spare.keys() - known, n=1, cutoff=NEAR)
+            if near:
+                raise InputError(
+                    f"{table} has a column {spare[near[0]]!r} and none called {part}; call it {part} if that is what it "
+                    "says, else by a name that is less like it"
+                )
 
 
 def _numbers(cells: Sequence[Any], table: Path, column: str) -> np.ndarray:

@@ -10,6 +10,7 @@ Boxes are x, y, width, height, whose x and y are edges.  A region of many (`iscr
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -93,10 +94,10 @@ def _by_split(found: Iterable[tuple[str, Path]]) -> dict[str, Path]:
 
 
 def _refuse_shared(read: Mapping[str, Listing]) -> None:
-    seen: dict[Path, str] = {}
+    seen: dict[str, str] = {}
     for split, listing in read.items():
         for each in listing.images:
-            other = seen.setdefault(listing.folder / str(each["file_name"]), split)
+            other = seen.setdefault(os.path.normpath(listing.folder / str(each["file_name"])), split)
             if other != split:
                 raise InputError(
                     f"{each['file_name']} is listed for {other} and for {split}; an image must not be learnt from and "
@@ -171,7 +172,7 @@ def _marks(
         outlines = [each.get("segmentation") for each in found]
         for each, outline in zip(found, outlines, strict=True):
             check_outline(outline, size, f"{where}: annotation {each.get('id')}")
-        drawn = {"masks": masks_of(outlines, size), "outlines": digest_of(outlines)}
+        drawn = {"masks": masks_of(outlines, size, where), "outlines": digest_of(outlines)}
     return marked(
         boxes,
         [label[each["category_id"]] for each in found],
@@ -186,7 +187,7 @@ def _marks(
 def _edges(box: Any, where: str, number: int) -> tuple[float, float, float, float]:
     try:
         x, y, width, height = map(float, box)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}, object {number}: its bbox is {box!r}, not x, y, width, height") from None
     return x, y, x + width, y + height
 
@@ -195,7 +196,7 @@ def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
     """(height, width) as stated; None where it is not, or 0."""
     try:
         height, width = (int(image.get(key) or 0) for key in ("height", "width"))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return (height, width) if height > 0 and width > 0 else None
 

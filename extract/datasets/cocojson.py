@@ -19,6 +19,7 @@ _KEYS = {
     "annotations": ("image_id", "category_id", "bbox"),
     "categories": ("id", "name"),
 }
+_WORDS = ("id", "file_name", "image_id", "category_id")  # looked up, so no lists
 _ALONE = (("images", "id"), ("images", "file_name"), ("categories", "id"))  # no two entries share it
 
 
@@ -39,7 +40,7 @@ def read_listing(path: Path, root: Path, image_dir: Path | None) -> Listing:
         said = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}") from None
     if not isinstance(said, dict) or not all(isinstance(said.get(part), list) for part in _KEYS):
         raise InputError(f"{path} has not the lists {', '.join(_KEYS)} that the objects of COCO come in")
@@ -48,6 +49,11 @@ def read_listing(path: Path, root: Path, image_dir: Path | None) -> Listing:
             lacking = [key for key in keys if not isinstance(each, dict) or each.get(key) is None]
             if lacking:
                 raise InputError(f"{path}: entry {number} of {part} has no {lacking[0]}")
+            nested = [key for key in keys if key in _WORDS and isinstance(each[key], list | dict)]
+            if nested:
+                raise InputError(
+                    f"{path}: entry {number} of {part} has the {nested[0]} {each[nested[0]]!r}; it is a number or a word"
+                )
     for part, key in _ALONE:
         times = Counter(each[key] for each in said[part])
         twice = [value for value, count in times.items() if count > 1]

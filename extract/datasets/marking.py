@@ -62,6 +62,11 @@ def marked(
             f"{where}, object {place + 1}: a box from ({x0:g}, {y0:g}) to ({x1:g}, {y1:g}); the second corner has to "
             "lie right of and below the first, so mend the annotation or take the object out"
         )
+    if (sides > 0).all(axis=1).any() and (np.abs(edges) <= 1).all() and (edges != np.round(edges)).any():
+        raise InputError(
+            f"{where}: all boxes lie in the first pixel, so they seem to be in shares of the image; wanted pixels, so "
+            "multiply x by its width and y by its height"
+        )
     shorter = sides.min(axis=1, initial=np.inf)
     said[(said == PLAIN) & ((shorter == 0) | (shorter < rules.min_box_size))] = IGNORED
     return Marks(edges, np.array(labels, np.int64).reshape(-1), said, size, masks, outlines)

@@ -13,6 +13,7 @@ from extract.errors import InputError, MissingExtraError
 from extract.ids import ID_BYTES
 
 Size = tuple[int, int]
+FAR = 1e6  # pixels: no image is as wide, and pycocotools counts in 32 bits
 
 
 def pycocotools() -> Any:
@@ -29,9 +30,7 @@ def pycocotools() -> Any:
 def check_outline(outline: Any, size: Size, where: str) -> None:
     """Refuse what is no outline of an image of `size` (height, width)."""
     if isinstance(outline, dict) and {"counts", "size"} <= outline.keys():
-        if tuple(outline["size"]) != size:
-            stated = "×".join(map(str, reversed(outline["size"])))
-            raise InputError(f"{where}: a mask of {stated} on an image of {size[1]}×{size[0]}")
+        _check_runs(outline["counts"], outline["size"], size, where)
         return
     polygons = outline if isinstance(outline, list) else []
     if not polygons or not all(isinstance(each, list) and len(each) >= 6 for each in polygons):
@@ -40,15 +39,43 @@ def check_outline(outline: Any, size: Size, where: str) -> None:
         )
     if any(len(each) % 2 for each in polygons):
         raise InputError(f"{where} has a polygon of an odd number of coordinates; it lists x, y, x, y, …")
+    strange = [value for each in polygons for value in each if not _finite(value)]
+    if strange:
+        raise InputError(f"{where} has a polygon with {strange[0]!r}; it lists x, y, x, y, … in pixels")
 
 
-def masks_of(outlines: Sequence[Any], size: Size) -> Callable[[], np.ndarray]:
-    """What gives (b, h, w) bool; several polygons of an object are one mask."""
+def _check_runs(counts: Any, stated: Any, size: Size, where: str) -> None:
+    if not isinstance(stated, list) or tuple(stated) != size:
+        told = "×".join(map(str, reversed(stated))) if isinstance(stated, list) else repr(stated)
+        raise InputError(f"{where}: a mask of {told} on an image of {size[1]}×{size[0]}")
+    if isinstance(counts, list):
+        runs = [each for each in counts if isinstance(each, int) and each >= 0]
+        if len(runs) < len(counts) or sum(runs) != size[0] * size[1]:
+            raise InputError(
+                f"{where} has run lengths that are not the {size[0] * size[1]:,} pixels of an image of "
+                f"{size[1]}×{size[0]}; they are whole numbers that add up to it"
+            )
+    elif not isinstance(counts, str) or not counts:
+        raise InputError(f"{where} has the run lengths {counts!r}; they are COCO's text, or a list of numbers")
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < FAR
+
+
+def masks_of(outlines: Sequence[Any], size: Size, where: str) -> Callable[[], np.ndarray]:
+    """What gives (b, h, w) bool; several polygons of an object are one mask; `where` is what an error calls them."""
 
     def draw() -> np.ndarray:
         masks = np.zeros((len(outlines), *size), bool)
         for place, outline in enumerate(outlines):
-            masks[place] = _mask(outline, size)
+            try:
+                masks[place] = _mask(outline, size)
+            except ValueError:
+                raise InputError(
+                    f"{where}, object {place + 1}: its run lengths are not those of an image of {size[1]}×{size[0]}; "
+                    "export the masks again, or take the object out"
+                ) from None
         return masks
 
     return draw

@@ -41,7 +41,12 @@ class Part(NamedTuple):
 
 def is_yolo(root: Path) -> bool:
     """Whether there is a file of names beside folders of images and labels."""
-    return bool(_names_file(root) and _folders(root))
+    return bool(_names_file(root) and has_folders(root))
+
+
+def has_folders(root: Path) -> bool:
+    """Whether there are folders of images and labels, which a file of names should lie beside."""
+    return bool(_folders(root))
 
 
 def open_yolo(root: Path, *, rules: Rules, name: str | None = None) -> Splits:
@@ -86,11 +91,13 @@ def _names(path: Path) -> tuple[str, ...]:
     except (OSError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
     names = said.get("names") if isinstance(said, dict) else None
-    if isinstance(names, dict) and sorted(names) == list(range(len(names))):
+    if isinstance(names, dict) and set(names) == set(range(len(names))):
         names = [names[number] for number in range(len(names))]
     if not isinstance(names, list) or not names:
         raise InputError(f"{path} has no `names`, a list of the classes or their names by number from 0")
-    found = tuple(str(each).strip() for each in names)
+    found = tuple("" if each is None or isinstance(each, list | dict) else str(each).strip() for each in names)
+    if not all(found):
+        raise InputError(f"{path} calls class {found.index('')} {names[found.index('')]!r}, which is no name")
     if len(set(found)) < len(found):
         twice = next(each for each in found if found.count(each) > 1)
         raise InputError(f"{path} calls two classes {twice!r}; name each apart")
@@ -159,7 +166,7 @@ def _marks(picture: Path, text: Path, classes: int, rules: Rules) -> Marks:
     scale = np.array([seen.width, seen.height] * 2)
     boxes = [_around(each[1:]) * scale for each in lines]
     labels = [int(each[0]) for each in lines]
-    size = (seen.height, seen.width)
+    size = (seen.height, seen.width) if seen.orientation == 1 else None  # turned, it may have been marked as stored
     return marked(boxes, labels, [PLAIN] * len(lines), rules, where=str(text), size=size)
 
 
@@ -171,7 +178,7 @@ def _lines(path: Path, classes: int) -> list[list[float]]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError:
-        raise InputError(f"{path} holds something else than numbers") from None
+        raise InputError(f"{path} holds something else than numbers; a box is class, x, y, width, height") from None
     for number, line in enumerate(lines, 1):
         if len(line) < BOX or (len(line) > BOX and (len(line) < BOX + 2 or len(line) % 2 == 0)):
             raise InputError(

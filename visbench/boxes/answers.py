@@ -8,7 +8,7 @@ from typing import Any
 from probes.boxes.detection import Detection
 from probes.boxes.instances import Instances
 from visbench.boxes.judging import Masks
-from visbench.boxes.predicting import BoxPredictor
+from visbench.boxes.predicting import BoxPredictor, InstancePredictor
 from visbench.data import RunData
 from visbench.dense.measure import Answer
 
@@ -41,5 +41,5 @@ instance_segmentation = Answer(
     judge=Masks,
     settings=SETTINGS,
     without=("loss_stride",),
-    predictor=BoxPredictor,
+    predictor=InstancePredictor,
 )

@@ -5,7 +5,7 @@ Axes: n images, K detections, M objects, s pixels of the frame a side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -94,18 +94,22 @@ class Masks:
 
 def drawn(found: np.ndarray, side: int) -> list[Mapping[str, Any]]:
     """The masks (k, 6 + 14 · 14) of detections as run lengths in a frame of `side` pixels."""
-    runs: list[Mapping[str, Any]] = []
+    frame = np.concatenate([found[:, :4] * side, found[:, 4:]], axis=1)
+    return [run for masks in pasted(frame, side, side) for run in _runs(masks)]
+
+
+def pasted(found: np.ndarray, height: int, width: int) -> Iterator[np.ndarray]:
+    """The masks of detections (k, 6 + 14 · 14), whose boxes are in pixels, some (·, height, width) bool at a time."""
     for start in range(0, len(found), AT_ONCE):
         part = found[start : start + AT_ONCE]
         rows = np.concatenate([part, np.zeros((AT_ONCE - len(part), found.shape[1]), found.dtype)])
-        masks = np.asarray(_pasted(rows[:, BOX:].reshape(-1, SIDE, SIDE), rows[:, :4] * side, side=side))
-        runs += _runs(masks[: len(part)])
-    return runs
+        masks = _pasted(rows[:, BOX:].reshape(-1, SIDE, SIDE), rows[:, :4], size=(height, width))
+        yield np.asarray(masks)[: len(part)]
 
 
-@partial(jax.jit, static_argnames="side")
-def _pasted(masks: Any, boxes: Any, *, side: int) -> Any:
-    return jax.vmap(lambda mask, box: paste(mask, box, side))(masks, boxes)
+@partial(jax.jit, static_argnames="size")
+def _pasted(masks: Any, boxes: Any, *, size: tuple[int, int]) -> Any:
+    return jax.vmap(lambda mask, box: paste(mask, box, size))(masks, boxes)
 
 
 def _runs(masks: np.ndarray) -> Sequence[Mapping[str, Any]]:

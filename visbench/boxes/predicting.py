@@ -9,8 +9,13 @@ import numpy as np
 from extract.datasets import ImageSet
 from extract.geometry import axes
 from extract.images import header
+from probes.boxes.masks import SIDE
+from visbench.boxes.judging import pasted
 from visbench.dense.predicting import DensePredictor, Sight
+from visbench.errors import UsageError
 from visbench.frames import frame_side
+
+WITH_MASK = 6 + SIDE * SIDE  # numbers of a detection
 
 
 class BoxPredictor(DensePredictor):
@@ -38,3 +43,17 @@ class BoxPredictor(DensePredictor):
                     rows.out_of(found[:, 1:4:2]),
                 )
             yield found
+
+
+class InstancePredictor(BoxPredictor):
+    """A trained detector with a mask branch: what it says of a detection is followed by 14 · 14 values of its mask.
+
+    `predict` gives (n, K, 6 + 196), of pictures there are lists of (k, 6 + 196), and `masks` draws those.
+    """
+
+    def masks(self, found: np.ndarray, height: int, width: int) -> np.ndarray:
+        """(k, height, width) bool for the detections (k, 6 + 196) of a picture of that size, boxes in its pixels."""
+        if found.ndim != 2 or found.shape[1] != WITH_MASK:
+            raise UsageError(f"detections of shape {found.shape} came; one picture's are (k, {WITH_MASK})")
+        parts = list(pasted(found, height, width))
+        return np.concatenate(parts) if parts else np.zeros((0, height, width), bool)

@@ -124,9 +124,9 @@ class Boxed:
         images = self._session.data.sets[role]
         split = f"the {images.split} split of " if images.split else ""
         raise UsageError(
-            f"no image of {split}{images.name} has an object in the square that the backbone sees, so there is nothing "
-            f"to {'score' if role == 'test' else 'learn from'}; `visbench check --task {self._session.task.name}` "
-            "shows what is marked"
+            f"no image of {split}{images.name} has an object to {'score' if role == 'test' else 'learn from'}: what is "
+            "marked lies outside the square that the backbone sees, is too small, difficult or a crowd; `visbench check "
+            f"--task {self._session.task.name}` shows it"
         )
 
     def _refuse_large(self, room: int, found: dict[str, list[np.ndarray]]) -> None:

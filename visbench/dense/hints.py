@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,10 +10,12 @@ import numpy as np
 
 from probes import dense
 from probes.maps.normals import Normals
+from visbench.dense.kinds import KINDS
 from visbench.dense.streams import Stream
 from visbench.dense.training import EVALUATED, Run
 
 FINDS = 0.02  # of a mean average precision: less is found by luck
+NAMED = 5  # classes; the rest is counted
 MOST = 0.5  # of the pixels may say that they know nothing
 
 
@@ -71,3 +73,26 @@ def astray(task: Any, found: Mapping[str, float], constant: Mapping[str, float])
         f"the mean angle of {found['mean']:.1f}° is larger than that of one direction everywhere, "
         f"{constant['mean']:.1f}°{way_out}"
     ]
+
+
+def unseen(learnt: Stream, rows: np.ndarray, scored: Stream, classes: Sequence[str]) -> list[str]:
+    """Of boxes: classes that are scored and no image trained; a head cannot find what it was never shown."""
+    if learnt.kind is not KINDS["boxes"]:
+        return []
+    shown, asked = _marked(learnt, rows), _marked(scored, np.arange(len(scored)))
+    names = [classes[label] for label in sorted(asked - shown)]
+    if not names:
+        return []
+    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return [
+        f"no training image shows {listed}, which the scored split has: the head cannot find what it never saw"
+    ]
+
+
+def _marked(stream: Stream, rows: np.ndarray) -> set[int]:
+    """The labels of all objects that are scored."""
+    found: set[int] = set()
+    for start in range(0, len(rows), EVALUATED):
+        known = stream.target.read(rows[start : start + EVALUATED])[..., 4:6]
+        found |= set(known[known[..., 1] == 0][:, 0].astype(int).tolist())
+    return found - {-1}

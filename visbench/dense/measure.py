@@ -14,7 +14,7 @@ from visbench.choosing import fraction_of, held_rows, parse_selection
 from visbench.classifier import summary
 from visbench.data import RunData
 from visbench.dense import judging, scoring
-from visbench.dense.hints import astray, blind, collapse, idle
+from visbench.dense.hints import astray, blind, collapse, idle, unseen
 from visbench.dense.judging import InFrame, Outlines
 from visbench.dense.learning import Learner
 from visbench.dense.predicting import DensePredictor
@@ -229,6 +229,7 @@ class Dense:
         outcome.warnings += astray(task, outcome.metrics, constant) if guesses else blind(own, quick, loss)
         if not outcome.warnings:
             outcome.warnings += idle(own, constant, headline, loss, lower=self.answer.lower)
+        outcome.warnings += unseen(learnt, rows, scored, run.classes)
         outcome.convergence = {"train_loss": loss}
         return outcome
 

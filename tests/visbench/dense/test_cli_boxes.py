@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import visbench
+from visbench.errors import UsageError
 from visbench.record import Record
 
 HEIGHT, WIDTH, SIDE, PATCH = 48, 64, 48, 4
 CLASSES = ("blue", "red")
-COLOURS = {"blue": (40, 60, 220), "red": (220, 60, 40)}
+COLOURS = {"blue": (40, 60, 220), "red": (220, 60, 40), "green": (60, 200, 60)}
 SPLITS = {"train": 24, "val": 8}
 FIT = ("--lr", "0.01", "--weight-decay", "1e-4", "--epochs", "40")
 
@@ -293,3 +295,31 @@ def test_boxes_without_outlines_are_no_instances(line, cells, things, tmp_path):
     assert "no outlines" in line.refused("run", "instance_segmentation", cells)
     data = coco(tmp_path / "coco", things, outlines=False)
     assert "outline" in line.refused("run", "instance_segmentation", data)
+
+
+def test_a_class_that_no_training_image_shows_is_told_of(line, things, tmp_path):
+    new = [[Thing("green", *things["val"][0][0][1:])], *things["val"][1:]]
+    data = table(tmp_path / "new", {**things, "val": new})
+    done = line("run", "detection", data, *FIT, "--json")
+    assert "no training image shows green, which the scored split has" in done.stderr
+    (record,) = map(Record.from_json, done.stdout.splitlines())
+    assert record.context["classes_scored"] == 3
+
+
+def test_masks_of_pictures_are_drawn_in_their_own_pixels(fine, things, tmp_path):
+    data = coco(tmp_path / "coco", things)
+    options = {"learning_rate": 0.01, "weight_decay": 1e-4, "epochs": 40}
+    probe = visbench.run(fine, "instance_segmentation", data, store=tmp_path / "store", **options).probe
+    (found,) = probe.predict_images([data / "val2017" / "val00.png"])
+    masks = probe.masks(found, HEIGHT, WIDTH)
+    assert masks.shape == (len(found), HEIGHT, WIDTH)
+    for thing in things["val"][0]:
+        best = max(
+            (mask & thing.mask).sum() / (mask | thing.mask).sum()
+            for mask, score in zip(masks, found[:, 4], strict=True)
+            if score > 0.2
+        )
+        assert best > 0.7
+    assert probe.masks(found[:0], HEIGHT, WIDTH).shape == (0, HEIGHT, WIDTH)
+    with pytest.raises(UsageError, match=r"one picture's are \(k, 202\)"):
+        probe.masks(found[:, :6], HEIGHT, WIDTH)
