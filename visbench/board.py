@@ -7,20 +7,16 @@ the scores of every sample), otherwise only where their 95 % intervals do not ov
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations, compress
 from operator import not_
-from typing import Any
 
-from extract.wording import counted
-from visbench.record import Record, backbone_part, board_key, protocol_part, row_key
+from visbench.board_names import labels, titles
+from visbench.record import Record, board_key, row_key
 
 Separable = Callable[[Record, Record], bool | None]  # None: not known for this pair
-USUAL_SIZE = 224
 
 
 @dataclass(frozen=True)
@@ -50,6 +46,7 @@ class Board:
     entries: tuple[Entry, ...]
     rule: str  # what sharing a rank means here; empty for a single row
     superseded: int = 0  # older records of the same backbones
+    key: str = ""  # digest of what its records agree on
 
     @property
     def best(self) -> Entry | None:
@@ -62,21 +59,32 @@ def boards(
     records: Iterable[Record],
     *,
     headlines: Mapping[str, tuple[str, str]] | None = None,
+    by: Mapping[str, tuple[str, str]] | None = None,
     separable: Separable | None = None,
     test: str = "paired bootstrap, Holm",
+    every: bool = False,
 ) -> list[Board]:
     """One board for each protocol, in the order the protocols first appear.
 
-    `headlines` gives (metric, "higher" or "lower") by task for records that do not name theirs; `separable`
-    tells whether two records of a board differ significantly, by what `test` names.
+    `headlines` gives (metric, "higher" or "lower") by task for records that do not name theirs, `by` what ranks in
+    place of those they name; `separable` tells whether two records of a board differ significantly, by what `test`
+    names.  Of several records of one backbone the newest stands, or `every` one of them.
     """
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(board_key(record), []).append(record)
-    titles = _titles([group[0] for group in groups.values()])
+    named = titles([group[0] for group in groups.values()])
     return [
-        _board(group, title, headlines or {}, separable, test)
-        for group, title in zip(groups.values(), titles, strict=True)
+        _board(
+            key,
+            group,
+            title,
+            lambda record: _headline(record, headlines or {}, by or {}),
+            separable,
+            test,
+            every,
+        )
+        for (key, group), title in zip(groups.items(), named, strict=True)
     ]
 
 
@@ -94,14 +102,16 @@ def ranks(count: int, beats: Callable[[int, int], bool]) -> list[tuple[int, int]
 
 
 def _board(
+    key: str,
     group: Sequence[Record],
     title: str,
-    headlines: Mapping[str, tuple[str, str]],
+    headline_of: Callable[[Record], tuple[str, str]],
     separable: Separable | None,
     test: str,
+    every: bool,
 ) -> Board:
-    records = newest(group)
-    headline, better = _headline(records[-1], headlines)
+    records = list(group) if every else newest(group)
+    headline, better = headline_of(records[-1])
     sign = -1 if better == "higher" else 1
     defined = [record.metrics.get(headline) is not None for record in records]
     scored = sorted(
@@ -115,11 +125,16 @@ def _board(
     ranges = ranks(len(scored), lambda i, j: i < j and verdicts[i, j][0])
     rows = [*scored, *unscored]
     spans = [*ranges, *[None] * len(unscored)]
-    entries = tuple(map(Entry, _labels(rows), rows, spans))
-    return Board(title, headline, better, entries, _rule(verdicts.values(), test), len(group) - len(records))
+    entries = tuple(map(Entry, labels(rows, every=every), rows, spans))
+    older = len(group) - len(records)
+    return Board(title, headline, better, entries, _rule(verdicts.values(), test), older, key)
 
 
-def _headline(record: Record, headlines: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+def _headline(
+    record: Record, headlines: Mapping[str, tuple[str, str]], by: Mapping[str, tuple[str, str]]
+) -> tuple[str, str]:
+    if record.task in by:
+        return by[record.task]
     if record.headline:
         return record.headline, record.better
     return headlines.get(record.task) or (next(iter(record.metrics), "score"), record.better)
@@ -145,73 +160,6 @@ def _rule(verdicts: Iterable[tuple[bool, str]], test: str) -> str:
     }
     said = "; ".join(way for kind, way in ways.items() if kind in evidence)
     return f"rows that share a rank are not separable ({said})" if said else ""
-
-
-def _titles(records: Sequence[Record]) -> list[str]:
-    """What each board is about; where two would read the same, also what tells them apart."""
-    return _told_apart([_title(record) for record in records], [protocol_part(record) for record in records])
-
-
-def _title(record: Record) -> str:
-    read_out = ", ".join(filter(None, [record.probe, record.selection.get("how")]))
-    varied = {"layer", "tap"} & record.selection.get("grid", {}).keys()  # then `how` says it
-    together = len(record.taps) == 1 or not varied
-    asked = [tap for tap in record.taps if tap != "default"] if together else []
-    shots, warp = record.task_params.get("shots"), record.task_params.get("max_warp")
-    return " · ".join(
-        filter(
-            None,
-            [
-                record.dataset,
-                record.task,
-                read_out,
-                f"protocol {record.protocol}" if record.protocol != "standard" else "",
-                f"image size {record.image_size}" if record.image_size not in (None, USUAL_SIZE) else "",
-                ", ".join(asked),
-                f"{counted(shots, 'shot')} a class" if shots else "",
-                f"max_warp {warp:g}" if warp is not None else "",
-                "fine-tuned" if record.finetune else "",
-            ],
-        )
-    )
-
-
-def _labels(records: Sequence[Record]) -> list[str]:
-    names = [f"{record.backbone}{_control(record)}" for record in records]
-    return _told_apart(names, [backbone_part(record) for record in records])
-
-
-def _control(record: Record) -> str:
-    if not record.control:
-        return ""
-    return f" ({'control' if record.control == record.backbone else record.control})"
-
-
-def _told_apart(names: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`names`, those that occur more than once with the settings in which their `parts` differ."""
-    often = Counter(names)
-    flat = [_flat(part) for part in parts]
-    told = []
-    for name, settings in zip(names, flat, strict=True):
-        if often[name] > 1:
-            twins = [other for other, same in zip(flat, names, strict=True) if same == name]
-            keys = dict.fromkeys(key for twin in twins for key in twin)
-            differing = [key for key in keys if any(twin.get(key) != settings.get(key) for twin in twins)]
-            name += f" [{', '.join(f'{key}={_short(settings.get(key))}' for key in differing)}]"
-        told.append(name)
-    return told
-
-
-def _flat(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in part.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
-
-
-def _short(value: Any) -> str:
-    said = value if isinstance(value, str) else json.dumps(value)
-    return said if len(said) <= 16 else f"{said[:12]}…"
 
 
 def _written(record: Record) -> datetime:

@@ -16,6 +16,8 @@ from visbench.tasks import TASKS
 
 DECIMALS = 3
 LARGE = 100
+SHOWN = 8  # digits of a board's digest
+AGAINST = 3  # metrics that are named where they order rows otherwise
 _SHORT = {"balanced_accuracy": "balanced"}
 
 
@@ -26,8 +28,15 @@ class _Measure(NamedTuple):
     name: str
 
 
-def text(board: Board, *, width: int | None = None, styled: bool = False, decimals: int = DECIMALS) -> str:
-    """Title, table and caption.
+def text(
+    board: Board,
+    *,
+    width: int | None = None,
+    styled: bool = False,
+    decimals: int = DECIMALS,
+    keyed: bool = False,
+) -> str:
+    """Title, table and caption; `keyed` names the digest of what the rows agree on.
 
     Where the table is wider than `width`, context and then metrics move, last first, to a line of their own
     under each row; names are never cut.
@@ -46,12 +55,15 @@ def text(board: Board, *, width: int | None = None, styled: bool = False, decima
             if (value := _value(entry.record, each)) is not None
         )
         lines += _faint(notes, width, styled, indent=" " * 7)
-    return "\n".join([*lines, *_faint(caption(board, decimals), width, styled, indent=" ")])
+    said = caption(board, decimals, keyed=keyed)
+    return "\n".join([*lines, *_faint(said, width, styled, indent=" ")])
 
 
-def texts(boards: Sequence[Board], *, width: int | None = None, styled: bool = False) -> str:
+def texts(
+    boards: Sequence[Board], *, width: int | None = None, styled: bool = False, keyed: bool = False
+) -> str:
     """Boards, curves through those that differ in how far views are warped, and each caution once."""
-    said = [text(each, width=width, styled=styled) for each in boards]
+    said = [text(each, width=width, styled=styled, keyed=keyed) for each in boards]
     said += _curves(boards, styled)
     cautions = dict.fromkeys(filter(None, map(caution, boards)))
     said += ["\n".join(_faint(each, width, styled, indent=" ")) for each in cautions]
@@ -81,11 +93,13 @@ def _curves(boards: Sequence[Board], styled: bool) -> list[str]:
     return said
 
 
-def markdown(board: Board, *, decimals: int = DECIMALS) -> str:
-    """The same board for a page."""
+def markdown(board: Board, *, decimals: int = DECIMALS, heading: int = 3) -> str:
+    """The same board for a page, its title a heading of that level, or in bold where `heading` is 0."""
     columns, rows = _columns(board, _measures(board)), _rows(board, _measures(board), decimals)
-    title, *said = map(layout.escaped, filter(None, (board.title, caption(board, decimals), caution(board))))
-    return "\n\n".join([f"### {title}", layout.markdown(columns, rows), *said]) + "\n"
+    said = (board.title, caption(board, decimals, keyed=True), caution(board))
+    title, *below = map(layout.escaped, filter(None, said))
+    titled = f"{'#' * heading} {title}" if heading else f"**{title}**"
+    return "\n\n".join([titled, layout.markdown(columns, rows), *below]) + "\n"
 
 
 def caution(board: Board) -> str:
@@ -94,8 +108,8 @@ def caution(board: Board) -> str:
     return task.caution if task is not None else ""
 
 
-def caption(board: Board, decimals: int = DECIMALS) -> str:
-    """What was compared: chance, samples, what sharing a rank means, what was left out."""
+def caption(board: Board, decimals: int = DECIMALS, *, keyed: bool = False) -> str:
+    """What was compared: chance, samples, what sharing a rank means, what was left out; `keyed`, under which digest."""
     records = [entry.record for entry in board.entries]
     said = [f"chance {number(chance, decimals)}"] if (chance := _chance(records)) is not None else []
     said += _counted(records)
@@ -106,9 +120,28 @@ def caption(board: Board, decimals: int = DECIMALS) -> str:
     if board.better == "lower":
         said.append(f"lower {board.headline} is better")
     said.append(board.rule)
+    said.append(_disagreement(board))
     if board.superseded:
         said.append(f"newest record of each backbone, {board.superseded} older left out")
+    said += [f"board {board.key[:SHOWN]}"] if keyed else []
     return " · ".join(filter(None, said))
+
+
+def _disagreement(board: Board) -> str:
+    """Which metrics, of those a board shows, put another row first than the headline does."""
+    ranked = [entry for entry in board.entries if entry.ranks]
+    task = TASKS.get(board.entries[0].record.task)
+    first: dict[str, list[str]] = {}
+    for measure in _measures(board):
+        better = task.metrics.get(measure.name) if task is not None and measure.field == "metrics" else None
+        scores = [_value(entry.record, measure) for entry in ranked]
+        if better is None or measure.name.startswith("num_") or len(ranked) < 2 or None in scores:
+            continue
+        best = max(scores) if better == "higher" else min(scores)
+        if scores[0] != best:
+            first.setdefault(ranked[scores.index(best)].label, []).append(_heading(board, measure))
+    ways = [f"{name} by {' and '.join(metrics[:AGAINST])}" for name, metrics in first.items()]
+    return f"first would be {'; '.join(ways)}" if ways else ""
 
 
 def number(value: Any, decimals: int = DECIMALS) -> str:

@@ -36,22 +36,39 @@ class Paired:
     """
 
     def __init__(
-        self, results: Iterable[Result] = (), *, stored: str | Path | None = None, seed: int = 0
+        self,
+        results: Iterable[Result] = (),
+        *,
+        stored: str | Path | None = None,
+        metric: str | None = None,
+        seed: int = 0,
     ) -> None:
-        """`stored` is the file that the results went to, for records that answered in place of runs (--resume)."""
-        self._seed = seed
+        """`stored` is the file that the results went to, for records that answered in place of runs (--resume).
+
+        Compared are headlines, or `metric`.
+        """
+        self._seed, self._metric = seed, metric
         self._boards: dict[str, list[_Scored]] = {}
         self._board_of: dict[int, str] = {}
         self._verdicts: dict[str, dict[frozenset[int], bool]] = {}
         for result in results:
-            self._add(result.record, _of_result(result, stored))
+            self._add(result.record, _of_result(result, stored, metric))
 
     @classmethod
-    def from_results(cls, records: Iterable[Record], results: str | Path, *, seed: int = 0) -> Paired:
+    def from_results(
+        cls, records: Iterable[Record], results: str | Path, *, metric: str | None = None, seed: int = 0
+    ) -> Paired:
         """Of the very `records` that were read from `results` and that boards are drawn of."""
-        paired = cls(seed=seed)
-        for record in records:
-            paired._add(record, _stored(record, results))
+        return cls.from_files([(record, results) for record in records], metric=metric, seed=seed)
+
+    @classmethod
+    def from_files(
+        cls, read: Iterable[tuple[Record, str | Path]], *, metric: str | None = None, seed: int = 0
+    ) -> Paired:
+        """Of records, each with the file that it was read from."""
+        paired = cls(metric=metric, seed=seed)
+        for record, results in read:
+            paired._add(record, _stored(record, results, metric))
         return paired
 
     def __call__(self, a: Record, b: Record) -> bool | None:
@@ -74,7 +91,8 @@ class Paired:
         ] = {}  # rows that scored the same samples in the same order
         for record, load in board:
             found = load() if id(record) in kept else None
-            if found is not None and samples.mean_is_recorded(record, str(record.headline), found[1]):
+            metric = self._metric or str(record.headline)
+            if found is not None and samples.mean_is_recorded(record, metric, found[1]):
                 same.setdefault(f"{found[0]} {len(found[1])}", []).append((id(record), found[1]))
         p_values: dict[frozenset[int], float] = {}
         for rows in same.values():
@@ -93,24 +111,24 @@ def _p_values(rows: Sequence[tuple[int, np.ndarray]], seed: int) -> dict[frozens
     return {frozenset((rows[i][0], rows[j][0])): float(p[i, j]) for i in range(len(rows)) for j in range(i)}
 
 
-def _of_result(result: Result, stored: str | Path | None) -> Load:
+def _of_result(result: Result, stored: str | Path | None, metric: str | None) -> Load:
     """Its stored scores, which tell of which samples they are, or those at hand."""
 
     def load() -> tuple[str, Any] | None:
-        found = _stored(result.record, stored)() if stored is not None else None
-        scores = result.per_sample.get(str(result.record.headline))
+        found = _stored(result.record, stored, metric)() if stored is not None else None
+        scores = result.per_sample.get(metric or str(result.record.headline))
         return found if found or scores is None else ("", scores)
 
     return load
 
 
-def _stored(record: Record, results: str | Path) -> Load:
+def _stored(record: Record, results: str | Path, metric: str | None) -> Load:
     def load() -> tuple[str, Any] | None:
         try:
             kept = samples.read(results, record)
         except UsageError:  # made before they were kept, or moved without them
             return None
-        scores = kept.scores.get(str(record.headline))
+        scores = kept.scores.get(metric or str(record.headline))
         return None if scores is None else (kept.ids_digest, scores)
 
     return load

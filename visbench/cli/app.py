@@ -30,6 +30,8 @@ COMMANDS = {
     "extract": Lazy("visbench.cli.extract", "extract", "Only extract features into the store."),
     "probe": Lazy("visbench.cli.probe", "probe", "Only probe features that are stored."),
     "compare": Lazy("visbench.cli.compare", "compare", "Tell which of two is better; nothing is run."),
+    "board": Lazy("visbench.cli.board", "board", "Draw the boards of records; nothing is run."),
+    "overview": Lazy("visbench.cli.board", "overview", "Backbones × boards, with mean ranks; nothing is run."),
     "check": Lazy("visbench.cli.check", "check", "Look through a dataset before anything runs."),
     "demo": Lazy("visbench.cli.demo", "demo", "Two backbones on real pictures, offline, in a minute."),
     "list": Lazy("visbench.cli.info", "list_", "Name the backbones, probes, heads and tasks there are."),
