@@ -76,8 +76,8 @@ def single(found: Sequence[Board]) -> Board:
     first, second = nearest = min(combinations(found, 2), key=lambda pair: len(apart_in(pair)))
     raise UsageError(
         f"these records make {len(found)} boards, and may not stand on one: {first.key[:8]} ({first.title}) and "
-        f"{second.key[:8]} ({second.title}) differ in {opponents.in_words(apart_in(nearest))}; choose one, as with board="
-        f"{first.key[:8]}"
+        f"{second.key[:8]} ({second.title}) differ in {opponents.in_words(apart_in(nearest))}; choose one, as with "
+        f"board={first.key[:8]}"
     )
 
 
