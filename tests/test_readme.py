@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from visbench import published
 from visbench.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +39,7 @@ def folder(tmp_path_factory):
     make_streets(place / "streets", rng)
     make_related(place, rng)
     make_cells(place / "cells", rng)
+    (place / "page.md").write_text("<!-- visbench:overview -->\n<!-- /visbench:overview -->\n")
     return place
 
 
@@ -148,6 +150,8 @@ def test_every_command_and_option_of_the_readme_exists():
         ("run", "similarity"),
         ("run", "zeroshot"),
         ("run", "detection"),
+        ("board",),
+        ("overview",),
     ):
         said = CliRunner().invoke(app, [*path, "--help"]).output
         every |= set(re.findall(r"--[a-zA-Z][\w-]*", said))
@@ -165,3 +169,8 @@ def test_the_two_commands_are_marked_and_short():
         block = re.search(rf"<!-- {mark} -->\n```bash\n(.*?)```", README, flags=re.DOTALL)
         assert block is not None
         assert len(block[1].strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("page", ["README.md", "LEADERBOARD.md"])
+def test_published_boards_are_what_their_records_say(page):
+    assert published.drift(ROOT / page) == ""

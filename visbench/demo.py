@@ -43,7 +43,7 @@ def crops(*, noise: bool = False, seed: int = 0) -> Crops:
     """420 training and 180 test crops (64, 64) uint8 with their labels; `noise` replaces every pixel."""
     rng = np.random.default_rng(seed)
     found: Crops = {split: ([], []) for split in COUNTS}
-    for path in _files():
+    for path in files():
         picture = np.asarray(Image.open(path).convert("L"))
         half = picture.shape[1] // 2
         for split, side in (("train", picture[:, :half]), ("test", picture[:, half:])):
@@ -104,7 +104,8 @@ def farewell(noise: bool) -> str:
     )
 
 
-def _files() -> list[Path]:
+def files() -> list[Path]:
+    """The fifteen pictures."""
     return [_find(folder, name) for folder, names in PICTURES.items() for name in names]
 
 

@@ -3,7 +3,7 @@
 A rank is the middle of the range that a board gives (rows that are not separable share it).  Ranks are averaged over
 the boards of a task, then over tasks, so that a task with many boards weighs as one with a single board; and only over
 boards that every row stands on, since a mean over other boards is another mean.  How alike two boards order the rows
-is Spearman's rank correlation, of boards with at least three rows in common.
+is Spearman's rank correlation, of boards with at least four rows in common.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from visbench.layout import Cell, Column
 from visbench.record import row_key
 
 LEVELS = ("high", "mid", "low")
-LEAST = 3  # rows that two boards must share before their orders are compared
+LEAST = 4  # rows that two boards must share before their orders are compared: of three, half of all orders are alike
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,10 @@ def text(overview: Overview, *, width: int | None = None, styled: bool = False) 
 
 def markdown(overview: Overview) -> str:
     """The same for a page."""
-    parts = [layout.markdown(*_table(overview)), layout.escaped(caption(overview))]
+    columns, rows = _table(overview)
+    if len(overview.names) > len(overview.lines):  # a page is higher than wide
+        columns, rows = _turned(columns, rows)
+    parts = [layout.markdown(columns, rows), layout.escaped(caption(overview))]
     if correlated := _correlated(overview):
         parts += [
             f"Rank correlation between boards (Spearman, of at least {LEAST} rows):",
@@ -161,12 +164,13 @@ def _level(board: Board) -> str | None:
 
 
 def _names(boards: Sequence[Board]) -> list[str]:
-    """The task of each board; with its probe, its dataset or the digits of its key where that is not enough."""
+    """The task of each board; with what tells it from others of its task, at last the digits of its key."""
     records = [board.entries[0].record for board in boards]
     names = [record.task for record in records]
     for more in (
         [record.probe or "" for record in records],
         [record.dataset for record in records],
+        [f"max_warp {record.task_params.get('max_warp', 'none')}" for record in records],
         [board.key[:8] for board in boards],
     ):
         often = Counter(names)
@@ -223,7 +227,7 @@ def _correlations(
 
 
 def spearman(a: np.ndarray, b: np.ndarray) -> float | None:
-    """Spearman's correlation of the places where both (n,) are known; None of fewer than three, or of a constant."""
+    """Spearman's correlation of the places where both (n,) are known; None of fewer than four, or of a constant."""
     known = ~(np.isnan(a) | np.isnan(b))
     if known.sum() < LEAST:
         return None
