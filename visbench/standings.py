@@ -45,6 +45,11 @@ class Wanted:
 
 def standings(files: Sequence[str | Path], wanted: Wanted = Wanted()) -> list[Board]:
     """The boards of the records in `files` that are wanted; refused where there is none."""
+    return judged(files, wanted)[0]
+
+
+def judged(files: Sequence[str | Path], wanted: Wanted = Wanted()) -> tuple[list[Board], Paired]:
+    """The same, with what tells their rows apart."""
     read = [(record, path) for path in dict.fromkeys(map(Path, files)) for record in results.read(path)]
     taken = [(record, path) for record, path in read if wanted.takes(record)]
     if not taken:
@@ -52,17 +57,13 @@ def standings(files: Sequence[str | Path], wanted: Wanted = Wanted()) -> list[Bo
     by = {} if wanted.by is None else _directions([record for record, _ in taken], wanted.by)
     if wanted.by is not None:
         taken = [(record, path) for record, path in taken if record.metrics.get(wanted.by) is not None]
-    found = boards(
-        [record for record, _ in taken],
-        by=by,
-        separable=Paired.from_files(taken, metric=wanted.by),
-        every=wanted.every,
-    )
+    paired = Paired.from_files(taken, metric=wanted.by)
+    found = boards([record for record, _ in taken], by=by, separable=paired, every=wanted.every)
     named = [each for each in found if each.key.startswith(wanted.board or "")]
     if not named:
         keys = ", ".join(f"{each.key[:8]} {each.title}" for each in found[:MANY])
         raise UsageError(f"there is no board {wanted.board}; there are {keys}")
-    return named
+    return named, paired
 
 
 def single(found: Sequence[Board]) -> Board:

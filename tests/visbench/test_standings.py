@@ -260,3 +260,16 @@ def test_a_wide_overview_is_turned():
     wide, narrow = overview.text(found), overview.text(found, width=50)
     assert wide.splitlines()[1].split()[:3] == ["one", "0.900", "0.500"]
     assert narrow.splitlines()[1].split() == ["classification", "0.900", "0.800"]
+
+
+def test_who_beats_whom(files, tmp_path):
+    text = run("compare", "--task", "correspondence").stdout
+    assert "+0.100?" in text
+    assert "−0.200?" in text
+    told = json.loads(run("compare", "--json").stdout)
+    assert [len(board["pairs"]) for board in told] == [6, 6]
+    ahead = {(pair["a"], pair["b"]): pair["ahead"] for pair in told[0]["pairs"]}
+    assert ahead["one", "three"] == pytest.approx(0.2)
+    assert ahead["three", "one"] == pytest.approx(-0.2)
+    assert "alone is compared with nothing" in run("compare", "one", code=2).stderr
+    assert "are for two that are named" in run("compare", "--common", code=2).stderr
