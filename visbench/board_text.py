@@ -62,12 +62,16 @@ def text(
 def texts(
     boards: Sequence[Board], *, width: int | None = None, styled: bool = False, keyed: bool = False
 ) -> str:
-    """Boards, curves through those that differ in how far views are warped, and each caution once."""
-    said = [text(each, width=width, styled=styled, keyed=keyed) for each in boards]
-    said += _curves(boards, styled)
-    cautions = dict.fromkeys(filter(None, map(caution, boards)))
-    said += ["\n".join(_faint(each, width, styled, indent=" ")) for each in cautions]
-    return "\n\n".join(said)
+    """Boards, each caution once before the first that needs it, and curves through those that differ in their warp."""
+    said: list[str] = []
+    known: set[str] = set()
+    for board in boards:
+        warned = caution(board)
+        if warned and warned not in known:
+            said.append("\n".join(_faint(warned, width, styled, indent=" ")))
+            known.add(warned)
+        said.append(text(board, width=width, styled=styled, keyed=keyed))
+    return "\n\n".join([*said, *_curves(boards, styled)])
 
 
 def _curves(boards: Sequence[Board], styled: bool) -> list[str]:
@@ -96,10 +100,11 @@ def _curves(boards: Sequence[Board], styled: bool) -> list[str]:
 def markdown(board: Board, *, decimals: int = DECIMALS, heading: int = 3) -> str:
     """The same board for a page, its title a heading of that level, or in bold where `heading` is 0."""
     columns, rows = _columns(board, _measures(board)), _rows(board, _measures(board), decimals)
-    said = (board.title, caption(board, decimals, keyed=True), caution(board))
-    title, *below = map(layout.escaped, filter(None, said))
+    title, above, below = (
+        layout.escaped(each) for each in (board.title, caution(board), caption(board, decimals, keyed=True))
+    )
     titled = f"{'#' * heading} {title}" if heading else f"**{title}**"
-    return "\n\n".join([titled, layout.markdown(columns, rows), *below]) + "\n"
+    return "\n\n".join(filter(None, [titled, above, layout.markdown(columns, rows), below])) + "\n"
 
 
 def caution(board: Board) -> str:

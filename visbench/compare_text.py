@@ -7,6 +7,7 @@ from textwrap import wrap
 
 import click
 
+from extract.wording import counted
 from visbench import layout
 from visbench.board_text import number
 from visbench.comparing import Comparison
@@ -32,7 +33,7 @@ def _block(found: Comparison, boards: int, width: int | None, styled: bool) -> s
     rows: list[list[str | Cell]] = [
         ["A", found.a, Cell(number(found.score_a), bold=found.winner == "a"), "", "", found.key_a],
         ["B", found.b, Cell(number(found.score_b), bold=found.winner == "b"), "", "", found.key_b],
-        ["A − B", "", _signed(found.difference), _interval(found), _probability(found.p_holm), ""],
+        ["A − B", "", _signed(found.difference), _interval(found), _probability(found), ""],
     ]
     title = layout.printable(found.title)
     said = wrap(_caption(found, boards), (width or 10_000) - 1, break_long_words=False)
@@ -43,7 +44,7 @@ def _block(found: Comparison, boards: int, width: int | None, styled: bool) -> s
 
 def _caption(found: Comparison, boards: int) -> str:
     whole = found.n == found.n_a == found.n_b
-    paired = f"{found.n:,} paired samples" + ("" if whole else f" of {found.n_a:,} and {found.n_b:,}")
+    paired = counted(found.n, "paired sample") + ("" if whole else f" of {found.n_a:,} and {found.n_b:,}")
     test = "permutation test" if found.test == "permutation" else "paired bootstrap"
     corrected = [f"p corrected for {boards} boards (Holm)"] if boards > 1 else []
     lower = [f"lower {found.metric} is better"] if found.better == "lower" else []
@@ -52,6 +53,8 @@ def _caption(found: Comparison, boards: int) -> str:
 
 
 def _interval(found: Comparison) -> str:
+    if found.n < 2:  # one sample says nothing of another
+        return "–"
     return f"{_signed(found.low)} … {_signed(found.high)}"
 
 
@@ -62,5 +65,8 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '−'}{said}"
 
 
-def _probability(p: float) -> str:
+def _probability(found: Comparison) -> str:
+    if found.n < 2:
+        return "–"
+    p = found.p_holm
     return f"<{SMALLEST}" if p < SMALLEST else number(p)

@@ -60,8 +60,14 @@ class Paired:
         return bool(self._groups.members.shape[1] == 1)
 
     def prepare(self, source: Source) -> None:
-        """See that places in the backbone's frame are known."""
+        """See that places in the backbone's frame are known, and that there is another pair to take from."""
         frame_side(source)
+        if source.shuffled:
+            self._other_halves()
+
+    def _other_halves(self) -> np.ndarray:
+        assert self._groups.ids is not None
+        return shuffled(self._groups.ids, self._session.options.seed)
 
     def views(self, source: Source, measures: Sequence[Any]) -> Views | None:
         """Of every image one for each warp that is asked for."""
@@ -106,8 +112,7 @@ class Paired:
             first = ids[groups.members[:, 0]]
             second = _view_ids(warp, as_bytes(first), side) if self._made else ids[groups.members[:, 1]]
             if source.shuffled:  # every image beside the other half of another pair
-                assert groups.ids is not None
-                second = second[shuffled(groups.ids, session.options.seed)]
+                second = second[self._other_halves()]
             views = session.store.view(identity, first), session.store.view(identity, second)
             made = warp if self._made else None
             return Pairs(*views, groups, self._images, session.options, side, made, as_bytes(first))

@@ -12,6 +12,7 @@ from extract.datasets import ImageSet
 from extract.ids import keys
 from extract.plan import Plan
 from visbench import features
+from visbench.errors import UsageError
 from visbench.outcome import Rows
 from visbench.sources import Source
 
@@ -61,8 +62,13 @@ class Pooled:
 def shuffled(ids: np.ndarray, seed: int) -> np.ndarray:
     """(n,) for each image the one whose label it gets, never itself; by the images and the seed alone.
 
-    Copies of a picture may get several labels.
+    Copies of a picture may get several labels.  Of one alone there is nobody to take from: refused.
     """
+    if len(ids) < 2:
+        raise UsageError(
+            "the control shuffle gives each what belongs to another, and there is one alone; leave the control out, "
+            "or give more data"
+        )
     order = np.argsort(keys(ids), kind="stable")
     circle = np.random.default_rng(seed).permutation(order)
     given = np.empty(len(ids), int)

@@ -293,3 +293,8 @@ def test_a_forecast_counts_pairs(line, photos):
 def test_a_call_gives_one_result(fine, photos, tmp_path, warps, said):
     with pytest.raises(UsageError, match=said):
         visbench.run(fine, "correspondence", photos, max_warp=warps, store=tmp_path / "store")
+
+
+def test_one_pair_has_no_other_half_to_be_shuffled_with(line, tmp_path):
+    data = table(tmp_path, lambda picture: picture, "homography", "1 0 0 0 1 0 0 0 1")
+    assert "there is one alone" in line.refused("run", "correspondence", data, "--control", "shuffle")
