@@ -75,6 +75,27 @@ def framed_masks(marks: Marks, size: Size, side: int, *, name: str = "an image")
     return np.stack([frame.place(whole[each]) for each in kept])
 
 
+def seen(rows: np.ndarray, masks: np.ndarray, *, name: str = "an image") -> np.ndarray:
+    """(k, 6): the rows of `framed`, an object IGNORED of whose mask (k, s, s) no pixel is left to find.
+
+    A mask that lies beside the box it belongs to is refused: the two are of different objects, or sizes of the image.
+    """
+    flags = rows[:, 5].copy()
+    for place, (row, mask) in enumerate(zip(rows, masks, strict=True)):
+        down, across = np.nonzero(mask)
+        if not len(down):
+            flags[place] = IGNORED if flags[place] == PLAIN else flags[place]
+            continue
+        x0, y0, x1, y1 = row[:4] + np.array([-LEEWAY, -LEEWAY, LEEWAY, LEEWAY], np.float32)
+        within = (across + 0.5 >= x0) & (across + 0.5 <= x1) & (down + 0.5 >= y0) & (down + 0.5 <= y1)
+        if within.mean() < 0.5:
+            raise InputError(
+                f"{name}: more than half of the outline of its object {place + 1} lies outside that object's box; the "
+                "two have to belong together, so mend the annotation or take the object out"
+            )
+    return np.column_stack([rows[:, :5], flags])
+
+
 def sampled(mask: np.ndarray, box: np.ndarray, bins: int = BINS) -> np.ndarray:
     """(bins, bins) bool of a mask (s, s): what lies under the centres of equal bins of `box` (frame pixels)."""
     height, width = mask.shape

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from PIL import Image
 from torch import nn
 
 import visbench
+from extract.datasets.objects import IGNORED, PLAIN
 from extract.transforms import Transform
 from visbench import data
 from visbench.errors import UsageError
@@ -132,6 +136,30 @@ def test_images_with_boxes(tmp_path, mine):
     assert found.metrics == whole.metrics
 
 
+XML = """<annotation><size><width>40</width><height>32</height><depth>3</depth></size>
+<object><name>cell</name><difficult>0</difficult>
+<bndbox><xmin>9</xmin><ymin>5</ymin><xmax>20</xmax><ymax>20</ymax></bndbox></object>
+<object><name>cell</name><difficult>1</difficult>
+<bndbox><xmin>21</xmin><ymin>9</ymin><xmax>30</xmax><ymax>18</ymax></bndbox></object></annotation>"""
+
+
+@pytest.fixture
+def cells(tmp_path):
+    for split, count in (("train", 3), ("val", 2)):
+        for number in range(count):
+            save(tmp_path / "xml" / split / f"{number}.png", number + 10 * (split == "val"))
+            (tmp_path / "xml" / split / f"{number}.xml").write_text(XML)
+    return tmp_path / "xml"
+
+
+def test_difficult_objects_are_scored_on_request(cells):
+    usual = data.DetectionFolderDataset(cells, split="val")
+    asked = data.DetectionFolderDataset(cells, split="val", include_difficult=True)
+    assert usual[0][1].boxes.tolist() == [[8, 4, 20, 20], [20, 8, 30, 18]]
+    assert usual[0][1].flags.tolist() == [PLAIN, IGNORED]
+    assert asked[0][1].flags.tolist() == [PLAIN, PLAIN]
+
+
 def test_triplets_and_pairs(tmp_path, mine):
     root = tmp_path / "sets"
     for name in "abcdef":
@@ -151,6 +179,26 @@ def test_triplets_and_pairs(tmp_path, mine):
     assert visbench.run(mine, "correspondence", views).metrics["num_matches"] > 0
 
 
+def test_a_part_of_the_triplets(tmp_path, mine):
+    for name in "abcdef":
+        save(tmp_path / f"{name}.png")
+    rows = ["ref_path,left_path,right_path,left_vote,right_vote,votes,split,is_imagenet"]
+    rows += [
+        "a.png,b.png,c.png,1,0,9,test,True",
+        "d.png,e.png,f.png,0,1,7,test,False",
+        "a.png,e.png,c.png,0,1,3,test,1",
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(rows) + "\n")
+    assert len(data.TwoAFCDataset(tmp_path, split="test")) == 2
+    assert len(data.TwoAFCDataset(tmp_path, split="test", min_votes=1)) == 3
+    part = data.TwoAFCDataset(tmp_path, split="test", partition="no_imagenet")
+    assert (len(part), part[0][3]) == (1, True)
+    record = visbench.run(mine, "similarity", part).record
+    assert (record.n["accuracy"], record.dataset_params["partition"]) == (1, "no_imagenet")
+    same = visbench.run(mine, "similarity", data.TwoAFCDataset(tmp_path, split="test_no_imagenet")).record
+    assert (same.split, same.metrics) == ("test_no_imagenet", record.metrics)
+
+
 def test_views_of_any_images(photos, mine):
     pairs = data.HomographyPairDataset(photos, split="val", size=48, max_warp=0.1, seed=3)
     crop, view, homography = pairs[0]
@@ -167,6 +215,29 @@ def test_views_of_any_images(photos, mine):
 def test_the_older_name_of_units(photos, mine):
     found = visbench.run(mine, "correspondence", photos, split="val", max_warp=0.1, threshold_units="patch")
     assert found.record.headline == "recall@1p"
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "said"),
+    [
+        ("ImageFolderDataset", {"label_colum": "x"}, 'no label_colum. Did you mean "label_column"?'),
+        ("DenseFolderDataset", {"num_class": 2}, 'no num_class. Did you mean "num_classes"?'),
+        ("DenseFolderDataset", {"num_classes": 2.5}, "must be a whole number"),
+        ("DetectionFolderDataset", {"min_votes": 2}, "DetectionFolderDataset has no min_votes"),
+        ("TwoAFCDataset", {"max_warp": 0.1}, "TwoAFCDataset has no max_warp"),
+        ("PairViewDataset", {"limit": 3}, "PairViewDataset has no limit"),
+    ],
+)
+def test_what_a_dataset_has_no_use_for_is_refused(photos, kind, told, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        getattr(data, kind)(photos, split="val", **told)
+
+
+def test_naming_a_dataset_starts_nothing():
+    names = "ImageFolderDataset, DenseFolderDataset, TaskonomyDataset, DetectionFolderDataset, TwoAFCDataset"
+    ask = f"from visbench.data import {names}, load_mask; import sys; print({{'torch', 'jax'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_a_name_that_is_not_there():

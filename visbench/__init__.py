@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from extract.store import Store
     from visbench.api import get_backbone, get_probe, register_task
     from visbench.comparing import compare
+    from visbench.export import to_pandas
     from visbench.pipeline import Result, run
     from visbench.record import Record
     from visbench.results import ResultWriter
+    from visbench.suites import SuiteResult, run_suite
     from visbench.sweeping import Sweep, sweep
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Result",
     "ResultWriter",
     "Store",
+    "SuiteResult",
     "Sweep",
     "compare",
     "get_backbone",
@@ -33,7 +36,9 @@ __all__ = [
     "register_backbone",
     "register_task",
     "run",
+    "run_suite",
     "sweep",
+    "to_pandas",
 ]
 
 _HOMES = {
@@ -45,8 +50,11 @@ _HOMES = {
     "get_probe": "visbench.api",
     "register_task": "visbench.api",
     "compare": "visbench.comparing",
+    "to_pandas": "visbench.export",
     "Result": "visbench.pipeline",
     "run": "visbench.pipeline",
+    "SuiteResult": "visbench.suites",
+    "run_suite": "visbench.suites",
     "Sweep": "visbench.sweeping",
     "sweep": "visbench.sweeping",
     "Record": "visbench.record",

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import combinations, compress
 from operator import not_
 
 from visbench.board_names import labels, titles
-from visbench.record import Record, board_key, row_key
+from visbench.record import Record, board_key, row_key, written
 
 Separable = Callable[[Record, Record], bool | None]  # None: not known for this pair
 
@@ -90,7 +89,7 @@ def boards(
 
 def newest(records: Iterable[Record]) -> list[Record]:
     """The latest record of each backbone; of equal timestamps the one further down the file."""
-    return list({row_key(record): record for record in sorted(records, key=_written)}.values())
+    return list({row_key(record): record for record in sorted(records, key=written)}.values())
 
 
 def ranks(count: int, beats: Callable[[int, int], bool]) -> list[tuple[int, int]]:
@@ -160,11 +159,3 @@ def _rule(verdicts: Iterable[tuple[bool, str]], test: str) -> str:
     }
     said = "; ".join(way for kind, way in ways.items() if kind in evidence)
     return f"rows that share a rank are not separable ({said})" if said else ""
-
-
-def _written(record: Record) -> datetime:
-    try:
-        when = datetime.fromisoformat(record.timestamp)
-    except ValueError:  # an older record without one
-        return datetime.min.replace(tzinfo=UTC)
-    return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv as csvs
 import io
 import json as jsons
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -32,7 +32,7 @@ def latex(board: Board, decimals: int = DECIMALS) -> str:
     columns, rows = _table(board, decimals)
     stands = "".join("r" if column.align == "right" else "l" for column in columns)
     lines = [_latex_row([Cell(column.title) for column in columns]), r"\midrule", *map(_latex_row, rows)]
-    said = ". ".join(_latex(each) for each in _said(board, decimals))
+    said = ". ".join(_latex(each).removesuffix(".") for each in _said(board, decimals))
     return "\n".join(
         [
             r"\begin{table}",
@@ -99,6 +99,13 @@ def json(board: Board, decimals: int = DECIMALS) -> str:
     return jsons.dumps(as_dict(board, decimals), indent=2, ensure_ascii=False)
 
 
+def drawn(boards: Sequence[Board], form: str, decimals: int = DECIMALS) -> str:
+    """Several boards in one of `FORMATS`, one after the other; as JSON they are one list."""
+    if form == "json":
+        return jsons.dumps([as_dict(board, decimals) for board in boards], indent=2, ensure_ascii=False)
+    return "\n".join(FORMATS[form](board, decimals) for board in boards).removesuffix("\n")
+
+
 def as_dict(board: Board, decimals: int = DECIMALS) -> dict[str, Any]:
     """What `json` writes."""
     return {
@@ -111,6 +118,19 @@ def as_dict(board: Board, decimals: int = DECIMALS) -> dict[str, Any]:
         "caption": board_text.caption(board, decimals),
         "caution": board_text.caution(board),
     }
+
+
+def _markdown(board: Board, decimals: int) -> str:
+    return board_text.markdown(board, decimals=decimals)
+
+
+FORMATS: dict[str, Callable[[Board, int], str]] = {
+    "md": _markdown,
+    "latex": latex,
+    "html": html,
+    "csv": csv,
+    "json": json,
+}
 
 
 def _entry(entry: Entry, best: bool) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def check(
         kinds=dict(kinds),
         ignored=dict(splits.ignored),
         hidden=list(splits.hidden),
-        refused=_refusal(splits, reports, labelled=labelled),
+        refused=_refusal(splits, reports, labelled=labelled) or truthnotes.refusal(splits, max_pixels),
         notes=truthnotes.notes(splits),
     )
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from extract import duplicates
-from extract.datasets import ImageSet, check_scorable, class_order, renumbered
+from extract.datasets import SPLITS, ImageSet, Splits, check_scorable, class_order, renumbered
 from extract.ids import keys
 from extract.memo import Memo
 from extract.store import Store
@@ -132,7 +132,7 @@ def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: 
     """Open `data`, and decide by names and labels alone what trains, selects and is scored."""
     opener = task.opener()
     opened = open_splits(data, options, store, name=options.dataset_name, opener=opener)
-    name = opened.name
+    name, scored = opened.name, options.split or _only(opened)
     if train_data is not None:
         if not task.fitted:
             raise UsageError(f"{task.name} learns nothing, so a training set would not be used; leave it out")
@@ -141,7 +141,7 @@ def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: 
         _refuse_multilabel(images, task)
     division = divide(
         opened,
-        split=options.split,
+        split=scored,
         train_split=options.train_split,
         val_split=options.val_split,
         allow_same=options.allow_same,
@@ -151,6 +151,12 @@ def divided(task: Task, data: Any, train_data: Any, options: Options, *, store: 
     sets = named_apart({role: images for role, images in roles if images is not None})
     _check_scorable(sets)
     return Divided(name, sets, dict(division.how), _params(sets["test"], options))
+
+
+def _only(opened: Splits) -> str | None:
+    """The split that is scored because there is no other, where its name says nothing of a role (NIGHTS' parts)."""
+    name, *others = opened
+    return None if others or name in (*SPLITS, "all") else name
 
 
 def gather(task: Task, divided: Divided, options: Options, *, memo: Memo) -> RunData:

@@ -16,19 +16,21 @@ from typing import Any, Self
 import numpy as np
 from PIL import Image
 
-from extract.datasets import ImageSet, Splits, open_dataset
-from extract.datasets.base import split_name
+from extract.datasets import SPLITS, ImageSet, Splits, open_dataset
 from extract.datasets.boxes import open_boxes
 from extract.datasets.maps import TARGET_FOLDERS, open_maps
 from extract.datasets.objects import Marks
 from extract.datasets.pairs import open_related
 from extract.datasets.taskonomy import open_taskonomy
-from extract.datasets.triplets import open_triplets
 from extract.images import read_image
 from extract.maps.files import read_map
 from extract.memo import Memo
 from extract.views import Warp
-from visbench.errors import UsageError
+from visbench import related
+from visbench.dense.table import DENSE
+from visbench.errors import UsageError, did_you_mean
+from visbench.options import READING, Options, make_options
+from visbench.tasks import TASKS
 
 Opener = Callable[[Any, Any, str | None], Splits]
 
@@ -36,8 +38,10 @@ Opener = Callable[[Any, Any, str | None], Splits]
 class NamedDataset:
     """One split of the data at `root`; `told` is what its reader has to be told."""
 
+    takes: tuple[str, ...] = ()  # what it may be told
+
     def __init__(self, root: str | os.PathLike[str], split: str | None = None, **told: Any) -> None:
-        self.root, self.split, self.told = Path(root).expanduser(), split, told
+        self.root, self.split, self.told = Path(root).expanduser(), split, self._understood(told)
         self.images = self._one(self._open())
 
     def __len__(self) -> int:
@@ -47,6 +51,17 @@ class NamedDataset:
         if not -len(self) <= index < len(self):
             raise IndexError(f"item {index} of {len(self)}")
         return self._item(index % len(self))
+
+    def _understood(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """What was told, as a run would take it; what this reader has no use for is refused."""
+        for name in told:
+            if name not in self.takes:
+                raise UsageError(
+                    f"{type(self).__name__} has no {name}.{did_you_mean(name, self.takes)} "
+                    f"It may be told {', '.join(self.takes)}."
+                )
+        options = make_options(**told)
+        return {**options.reading, **options.truth}
 
     def _open(self) -> Splits:
         return open_dataset(self.root, **self.told)
@@ -58,7 +73,7 @@ class NamedDataset:
         """The split that was asked for, or the only one."""
         if self.split is None and len(opened) == 1:
             return next(iter(opened.values()))
-        name = self.split and split_name(self.split, "split")
+        name = self.split and SPLITS.get(self.split.strip().lower(), self.split)
         if name and name in opened:
             return opened[name]
         came = f"there is no split {name}" if name else "no split was asked for"
@@ -100,8 +115,15 @@ def _chosen(images: ImageSet, rows: np.ndarray) -> ImageSet:
     return replace(images, groups=few).subset(np.unique(few.members))
 
 
+def _of_tasks(*names: str) -> tuple[str, ...]:
+    """What the data of these tasks may be told of what they hold."""
+    return tuple(dict.fromkeys(told for name in names for told in TASKS[name].truth))
+
+
 class ImageFolderDataset(NamedDataset):
-    """Images in a folder a class: items are (image, label)."""
+    """Images in a folder a class, or in a table: items are (image, label)."""
+
+    takes = READING
 
     def labels(self) -> np.ndarray:
         """(n,) the number of each image's class, in the order of `classes`."""
@@ -129,6 +151,7 @@ class ImageFolderDataset(NamedDataset):
         return self._picture(index), None if labels is None else int(labels[index])
 
 
+_DENSE = _of_tasks(*(row.name for row in DENSE))
 _WHERE = ("image_dir", "target_dir", "stems", "train_stems")
 _USUAL = tuple(dict.fromkeys(folder for folders in TARGET_FOLDERS.values() for folder in folders))
 
@@ -154,6 +177,8 @@ class DenseFolderDataset(NamedDataset):
     (`target_scale`, `num_classes` …).
     """
 
+    takes = tuple(name for name in _DENSE if name != "domain")
+
     def _open(self) -> Splits:
         where = {key: self.told[key] for key in _WHERE if self.told.get(key)}
         where.setdefault("target_dir", _USUAL)
@@ -165,6 +190,8 @@ class DenseFolderDataset(NamedDataset):
 
 class TaskonomyDataset(DenseFolderDataset):
     """A domain of Taskonomy: items are (image, its map in the domain's units), metres of depth."""
+
+    takes = tuple(name for name in _DENSE if name not in _WHERE)
 
     def __init__(
         self, root: str | os.PathLike[str], domain: str, split: str | None = None, **told: Any
@@ -181,6 +208,8 @@ class DetectionFolderDataset(NamedDataset):
     `told` are `annotations`, `image_dir`, `min_box_size` and `include_difficult`.
     """
 
+    takes = _of_tasks("detection")
+
     def _open(self) -> Splits:
         return open_boxes(self.root, **self.told)
 
@@ -194,10 +223,15 @@ class DetectionFolderDataset(NamedDataset):
 
 
 class TwoAFCDataset(NamedDataset):
-    """Triplets that people judged: items are (reference, left, right, whether people chose the right one)."""
+    """Triplets that people judged: items are (reference, left, right, whether people chose the right one).
+
+    `told` are `min_votes`, `partition` ("imagenet" or "no_imagenet", of the test split) and `columns`.
+    """
+
+    takes = _of_tasks("similarity")
 
     def _open(self) -> Splits:
-        return open_triplets(self.root, **self.told)
+        return related.similarity(self.root, Options(split=self.split, truth=self.told))
 
     def _item(self, index: int) -> tuple[Image.Image, Image.Image, Image.Image, bool]:
         groups = self.images.groups
@@ -208,6 +242,8 @@ class TwoAFCDataset(NamedDataset):
 
 class PairViewDataset(NamedDataset):
     """Real pairs (a table, SPair-71k, HPatches): items are (first, second, how their points belong together)."""
+
+    takes = _of_tasks("correspondence")
 
     def _open(self) -> Splits:
         return open_related(self.root, **self.told)

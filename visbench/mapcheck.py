@@ -82,7 +82,7 @@ def check(
             f"{splits.name} has images without maps of one kind; what is checked here is a map an image"
         )
     if overlay is not None:
-        _check_writable(overlay, splits)
+        check_writable(overlay, splits)
     names = _class_names(splits, kind)
     memo = Memo()
     looks: dict[str, list[Look]] = {}
@@ -174,7 +174,7 @@ def _summarise(report: MapReport, told: Sequence[Look], names: tuple[str, ...]) 
     report.saturated = sum(seen.at_most for seen in told if seen.most == report.most) / total
 
 
-def _check_writable(path: Path, splits: Splits) -> None:
+def check_writable(path: Path, splits: Splits) -> None:
     if path.suffix.lower() != ".png":
         raise InputError(f"the overlay {path} is no .png; name it so, as in --overlay overlay.png")
     if not path.absolute().parent.is_dir():

@@ -146,7 +146,7 @@ _BACKBONE = (
     "strict",
     "pretrained",
 )
-_READING = ("image_column", "label_column", "split_column", "allow_empty_classes")
+READING = ("image_column", "label_column", "split_column", "allow_empty_classes")
 
 
 _TRUTH = (
@@ -188,7 +188,7 @@ _TRUTH = (
     "pairs_per_image",
     "max_rotation",
 )
-_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": _READING, "truth": _TRUTH}
+_GROUPS = {"probe_settings": SETTINGS, "backbone_options": _BACKBONE, "reading": READING, "truth": _TRUTH}
 
 
 def make_options(**given: Any) -> Options:

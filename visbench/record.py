@@ -170,47 +170,105 @@ def backbone_part(record: Record | Mapping[str, Any]) -> Json:
 
 def board_key(record: Record | Mapping[str, Any]) -> str:
     """Records with the same key are comparable."""
-    return digest(protocol_part(record))
+    return _digest(protocol_part(record))
 
 
 def row_key(record: Record | Mapping[str, Any]) -> str:
     """Records of one board with the same key are runs of the same backbone."""
-    return digest(backbone_part(record))
+    return _digest(backbone_part(record))
 
 
 def run_key(record: Record | Mapping[str, Any]) -> str:
     """Records with the same key hold the same number: device, time, workers and versions are not in it."""
     record = _as_record(record)
-    return digest([protocol_part(record), backbone_part(record), record.seed, record.seeds])
+    return _digest([protocol_part(record), backbone_part(record), record.seed, record.seeds])
+
+
+def written(record: Record) -> datetime:
+    """When a record was made; the beginning of time for an older one that does not say."""
+    try:
+        when = datetime.fromisoformat(record.timestamp)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def digest(value: Any) -> str:
     """32 hex digits of the canonical JSON of `value`."""
-    text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+    return _digest(plain(value))
+
+
+def _digest(value: Any) -> str:
+    """The same of what is plain already, as all that a record holds."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def plain(value: Any, name: str = "value") -> Any:
     """`value` in JSON's own types: arrays as lists, numpy scalars as numbers, NaN and infinities as None."""
-    if value is None or type(value) in (bool, int, str):
+    try:
+        return _plain(value)
+    except _CannotHoldError:
+        _name_what_cannot(value, name)
+        raise
+
+
+_SAME = {type(None), bool, int, str}
+
+
+class _CannotHoldError(TypeError):
+    """Nothing of JSON stands for a value."""
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)  # first what most records hold: a check by isinstance is ten times as slow
+    if kind in _SAME:
         return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is dict:
+        return {
+            key if type(key) is str else str(key): item if type(item) in _SAME else _plain(item)
+            for key, item in value.items()
+        }
+    if kind is list or kind is tuple:
+        return [item if type(item) in _SAME else _plain(item) for item in value]
+    return _plain_of_another_kind(value)
+
+
+def _plain_of_another_kind(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+        return _plain(dict(value))
     if isinstance(value, list | tuple):
-        return [plain(item, name) for item in value]
+        return _plain(list(value))
     if isinstance(value, set | frozenset):
-        return sorted(plain(item, name) for item in value)
+        return sorted(map(_plain, value))
     if hasattr(value, "tolist"):  # numpy and jax, scalars and arrays, without importing either
-        return plain(value.tolist(), name)
+        return _plain(value.tolist())
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return _plain(float(value))
     if isinstance(value, int):  # an enum
         return int(value)
     if isinstance(value, str):  # str() would give the name of an enum's member
         return str.__str__(value)
     if isinstance(value, PathLike):
         return fspath(value)
-    raise TypeError(f"{name} is a {type(value).__name__}, which a record cannot hold")
+    raise _CannotHoldError(f"a {type(value).__name__}")
+
+
+def _name_what_cannot(value: Any, name: str) -> None:
+    """Raise the error under the name of the place where it arose."""
+    items: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping):
+        items = [(f"{name}[{key!r}]", item) for key, item in value.items()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = [(name, item) for item in value]
+    for place, item in items:
+        try:
+            _plain(item)
+        except _CannotHoldError:
+            _name_what_cannot(item, place)
+    raise TypeError(f"{name} is a {type(value).__name__}, which a record cannot hold") from None
 
 
 def _as_record(record: Record | Mapping[str, Any]) -> Record:

@@ -11,10 +11,35 @@ from extract.datasets import ImageSet, Splits
 from extract.datasets.groups import Groups
 from extract.datasets.objects import CROWD, IGNORED, PLAIN, Objects
 from extract.datasets.relations import Keypoints
+from extract.errors import InputError, UnreadableImageError
+from extract.framed_boxes import check_marks
+from extract.images import MAX_PIXELS, Header, header
 from extract.wording import counted
+
+Size = tuple[int, int]
 
 SHOWN = 12  # classes that are named; the rest is counted
 SMALL = 1 / 16  # of the shorter side of an image: narrower objects fall between the patches of most backbones
+
+
+def refusal(opened: Splits, max_pixels: int = MAX_PIXELS) -> str | None:
+    """Why a run would not take the objects that are marked: they lie off their images, or out of a backbone's sight."""
+    for split, images in opened.items():
+        if not isinstance(images.targets, Objects):
+            continue
+        seen = 0
+        for row, marks in enumerate(images.objects.marks):
+            shown = _header(images, row, max_pixels)
+            if shown is None or not len(marks):
+                continue
+            try:
+                check_marks(marks, shown, images.names[row])
+            except InputError as error:
+                return str(error)
+            seen += int(((marks.flags == PLAIN) & ~_cut(marks.boxes, (shown.height, shown.width))).sum())
+        if not seen:
+            return f"no object of {split} that counts lies in the square that a backbone sees"
+    return None
 
 
 def notes(opened: Splits) -> list[str]:
@@ -86,7 +111,8 @@ def _objects(images: ImageSet) -> list[str]:
     empty = sum(not len(marks) for marks in objects.marks)
     if empty:
         said.append(f"{counted(empty, 'image')} without any object")
-    small, outside = _small(objects), _outside(objects)
+    sizes = _sizes(images)
+    small, outside = _small(objects, sizes), _outside(objects, sizes)
     if small:
         said.append(f"{small:.0%} narrower than a sixteenth of their image's shorter side")
     if outside:
@@ -96,27 +122,45 @@ def _objects(images: ImageSet) -> list[str]:
     return [*lines, *([" · ".join(said)] if said else [])]
 
 
-def _small(objects: Objects) -> float:
-    """The share of objects that few grids can tell, where annotations state the size of their images."""
+def _sizes(images: ImageSet) -> list[Size | None]:
+    """(height, width) of each image, as its annotation states or its header says; None where neither does."""
+    found: list[Size | None] = []
+    for row, marks in enumerate(images.objects.marks):
+        shown = _header(images, row, MAX_PIXELS) if marks.size is None and len(marks) else None
+        found.append(marks.size if shown is None else (shown.height, shown.width))
+    return found
+
+
+def _small(objects: Objects, sizes: list[Size | None]) -> float:
+    """The share of objects that few grids can tell."""
     shares = [
-        (marks.boxes[:, 2:] - marks.boxes[:, :2]).min(axis=1) / min(marks.size)
-        for marks in objects.marks
-        if marks.size is not None and len(marks)
+        (marks.boxes[:, 2:] - marks.boxes[:, :2]).min(axis=1) / min(size)
+        for marks, size in zip(objects.marks, sizes, strict=True)
+        if size is not None and len(marks)
     ]
     return float((np.concatenate(shares) < SMALL).mean()) if shares else 0.0
 
 
-def _outside(objects: Objects) -> float:
-    """The share of objects that the square crop cuts off, where annotations state the size of their images."""
-    hidden = []
-    for marks in objects.marks:
-        if marks.size is None or not len(marks):
-            continue
-        x0, y0, x1, y1 = marks.boxes.T
-        side = min(marks.size)
-        apart = [  # from the middle of the image, in pixels
-            np.abs((low + high) / 2 - length / 2)
-            for low, high, length in ((y0, y1, marks.size[0]), (x0, x1, marks.size[1]))
-        ]
-        hidden.append(np.maximum(*apart) > side / 2)
+def _outside(objects: Objects, sizes: list[Size | None]) -> float:
+    """The share of objects that the square crop cuts off."""
+    hidden = [
+        _cut(marks.boxes, size)
+        for marks, size in zip(objects.marks, sizes, strict=True)
+        if size is not None and len(marks)
+    ]
     return float(np.concatenate(hidden).mean()) if hidden else 0.0
+
+
+def _cut(boxes: np.ndarray, size: Size) -> np.ndarray:
+    """(b,) whether the middle of a box lies outside the central square of an image."""
+    middle = (boxes[:, :2] + boxes[:, 2:]) / 2
+    apart = np.abs(middle - np.array([size[1], size[0]]) / 2)  # from the middle of the image, in pixels
+    return np.asarray(apart.max(axis=1) > min(size) / 2)
+
+
+def _header(images: ImageSet, row: int, max_pixels: int) -> Header | None:
+    """None of an image that cannot be read, which is said elsewhere."""
+    try:
+        return header(images.sources[row], max_pixels=max_pixels)
+    except UnreadableImageError:
+        return None

@@ -12,6 +12,7 @@ from extract.datasets.objects import PLAIN, Objects
 from extract.datasets.relations import Keypoints
 from extract.images import read_image
 from visbench.errors import UsageError
+from visbench.mapcheck import check_writable
 from visbench.mapoverlay import palette, ramp
 
 SIDE = 900  # pixels of the longer side of what is drawn
@@ -21,14 +22,16 @@ GREY = (120, 120, 120)
 
 def draw(opened: Splits, path: Path, *, max_pixels: int) -> None:
     """Draw an image of the scored split with its boxes, or a pair with points that belong together."""
-    refuse(opened)
+    refuse(opened, path)
     images = _shown(opened)
     drawn = _boxes if isinstance(images.targets, Objects) else _pair
     drawn(images, max_pixels).save(path)
 
 
-def refuse(opened: Splits) -> None:
-    """Stop where there is nothing to draw, before anything is read."""
+def refuse(opened: Splits, path: Path | None = None) -> None:
+    """Stop where there is nothing to draw, or no place for it, before anything is read."""
+    if path is not None:
+        check_writable(path, opened)
     images = _shown(opened)
     paired = images.groups is not None and "relation" in images.groups.truth
     if not paired and not isinstance(images.targets, Objects):

@@ -146,8 +146,8 @@ def _refuse_misspelt(table: Path, columns: Columns, found: Mapping[str, str]) ->
             near = get_close_matches(usual, spare.keys() - known, n=1, cutoff=NEAR)
             if near:
                 raise InputError(
-                    f"{table} has a column {spare[near[0]]!r} and none called {part}; call it {part} if that is what it "
-                    "says, else by a name that is less like it"
+                    f"{table} has a column {spare[near[0]]!r} and none called {part}; call it {part} if that is "
+                    "what it says, else by a name that is less like it"
                 )
 
 

@@ -52,7 +52,7 @@ def read_listing(path: Path, root: Path, image_dir: Path | None) -> Listing:
             nested = [key for key in keys if key in _WORDS and isinstance(each[key], list | dict)]
             if nested:
                 raise InputError(
-                    f"{path}: entry {number} of {part} has the {nested[0]} {each[nested[0]]!r}; it is a number or a word"
+                    f"{path}: entry {number} of {part} has the {nested[0]} {each[nested[0]]!r}; it is one value"
                 )
     for part, key in _ALONE:
         times = Counter(each[key] for each in said[part])

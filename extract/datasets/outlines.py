@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,9 +40,10 @@ def check_outline(outline: Any, size: Size, where: str) -> None:
         )
     if any(len(each) % 2 for each in polygons):
         raise InputError(f"{where} has a polygon of an odd number of coordinates; it lists x, y, x, y, …")
-    strange = [value for each in polygons for value in each if not _finite(value)]
-    if strange:
-        raise InputError(f"{where} has a polygon with {strange[0]!r}; it lists x, y, x, y, … in pixels")
+    strange = next((each for each in polygons if not _numbers(each)), None)
+    if strange is not None:
+        wrong = next(value for value in strange if not _numbers([value]))
+        raise InputError(f"{where} has a polygon with {wrong!r}; it lists x, y, x, y, … in pixels")
 
 
 def _check_runs(counts: Any, stated: Any, size: Size, where: str) -> None:
@@ -56,11 +58,17 @@ def _check_runs(counts: Any, stated: Any, size: Size, where: str) -> None:
                 f"{size[1]}×{size[0]}; they are whole numbers that add up to it"
             )
     elif not isinstance(counts, str) or not counts:
-        raise InputError(f"{where} has the run lengths {counts!r}; they are COCO's text, or a list of numbers")
+        raise InputError(
+            f"{where} has the run lengths {counts!r}; they are COCO's text, or a list of numbers"
+        )
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and abs(value) < FAR
+def _numbers(values: Sequence[Any]) -> bool:
+    """Whether all may be pixels; COCO has some fifty million of them."""
+    try:
+        return math.isfinite(math.fsum(values)) and -FAR < min(values) <= max(values) < FAR
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def masks_of(outlines: Sequence[Any], size: Size, where: str) -> Callable[[], np.ndarray]:

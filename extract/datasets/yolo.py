@@ -95,7 +95,9 @@ def _names(path: Path) -> tuple[str, ...]:
         names = [names[number] for number in range(len(names))]
     if not isinstance(names, list) or not names:
         raise InputError(f"{path} has no `names`, a list of the classes or their names by number from 0")
-    found = tuple("" if each is None or isinstance(each, list | dict) else str(each).strip() for each in names)
+    found = tuple(
+        "" if each is None or isinstance(each, list | dict) else str(each).strip() for each in names
+    )
     if not all(found):
         raise InputError(f"{path} calls class {found.index('')} {names[found.index('')]!r}, which is no name")
     if len(set(found)) < len(found):
@@ -166,7 +168,7 @@ def _marks(picture: Path, text: Path, classes: int, rules: Rules) -> Marks:
     scale = np.array([seen.width, seen.height] * 2)
     boxes = [_around(each[1:]) * scale for each in lines]
     labels = [int(each[0]) for each in lines]
-    size = (seen.height, seen.width) if seen.orientation == 1 else None  # turned, it may have been marked as stored
+    size = (seen.height, seen.width)
     return marked(boxes, labels, [PLAIN] * len(lines), rules, where=str(text), size=size)
 
 
@@ -178,7 +180,9 @@ def _lines(path: Path, classes: int) -> list[list[float]]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError:
-        raise InputError(f"{path} holds something else than numbers; a box is class, x, y, width, height") from None
+        raise InputError(
+            f"{path} holds something else than numbers; a box is class, x, y, width, height"
+        ) from None
     for number, line in enumerate(lines, 1):
         if len(line) < BOX or (len(line) > BOX and (len(line) < BOX + 2 or len(line) % 2 == 0)):
             raise InputError(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from extract.datasets.objects import CROWD, IGNORED, PLAIN, Marks
 from extract.errors import InputError
-from extract.framed_boxes import EXISTS, back, check_marks, framed, framed_masks, padded, sampled
+from extract.framed_boxes import EXISTS, back, check_marks, framed, framed_masks, padded, sampled, seen
 from extract.geometry import axes
 from extract.images import Header
 from extract.maps.frame import Frame
@@ -165,6 +165,19 @@ def test_masks_that_are_not_there_or_do_not_fit():
         framed_masks(marks(box, masks=lambda: np.ones((1, 6, 8), bool)), (8, 8), 8, name="a.jpg")
     hidden = marks([0, 0, 2, 8], masks=lambda: np.ones((1, 8, 24), bool))
     assert framed_masks(hidden, (8, 24), 8).shape == (0, 8, 8)
+
+
+def test_an_object_of_whose_mask_nothing_is_seen_is_not_scored():
+    boxes = [[1, 1, 7, 7], [1, 1, 7, 7], [2, 2, 8, 8]]
+    rows = framed(marks(*boxes, flags=[PLAIN, CROWD, PLAIN]), (16, 16), 16)
+    masks = rectangles([[0, 0, 0, 0], [0, 0, 0, 0], [2, 2, 8, 8]], (16, 16))
+    assert seen(rows, masks)[:, 5].tolist() == [IGNORED, CROWD, PLAIN]
+    assert (seen(rows, masks)[:, :5] == rows[:, :5]).all()
+    masks[2] = rectangles([[7, 7, 16, 16]], (16, 16))
+    with pytest.raises(
+        InputError, match=r"a\.jpg: more than half of the outline of its object 3 lies outside"
+    ):
+        seen(rows, masks, name="a.jpg")
 
 
 def test_rows_are_padded():

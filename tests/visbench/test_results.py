@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from visbench import results
+from visbench import geocsv, results
 from visbench.errors import UsageError
 from visbench.record import Record
 
@@ -82,7 +82,7 @@ def test_missing_results(tmp_path):
 
 WRITER = """
 import sys
-from visbench import results
+from visbench import geocsv, results
 from visbench.record import Record
 path, who, times = sys.argv[1:]
 for turn in range(int(times)):
@@ -141,29 +141,112 @@ def test_unwritable_places_are_refused_before_anything_runs(tmp_path):
             results.ResultWriter(path)
 
 
-def test_csv_is_drawn_from_the_records(tmp_path):
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_csv_holds_a_flattened_row_of_each_record(tmp_path):
     path = tmp_path / "r.csv"
     writer = results.ResultWriter(path)
     writer.append(
-        record(metrics={"top1": 0.5}, intervals={"top1": (0.25, 0.75)}, n={"top1": 4}, taps=["cls@-1"])
+        record(headline="top1", metrics={"top1": 0.5}, intervals={"top1": (0.25, 0.75)}, counts={"test": 4})
     )
-    writer.append(
-        record(task="retrieval", metrics={"map": None, "recall@1": 1.0}, context={"per_class": [1, 2]})
-    )
+    writer.append(record(task="retrieval", headline="map", metrics={"map": None, "recall@1": 1.0}))
     assert [each.task for each in results.read(path)] == ["classification", "retrieval"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.csv", "r.jsonl"]
-    with path.open(newline="") as file:
-        first, second = csv.DictReader(file)
-    assert (first["metrics.top1"], first["intervals.top1.low"], first["intervals.top1.high"]) == (
+    first, second = rows_of(path)
+    assert tuple(first) == geocsv.COLUMNS
+    assert [first[name] for name in ("metric_name", "metric_value", "ci_lower", "ci_upper", "n_test")] == [
+        "accuracy",
         "0.5",
         "0.25",
         "0.75",
-    )
-    assert (first["metrics.map"], second["metrics.map"], second["metrics.recall@1"]) == ("", "", "1.0")
-    assert (first["taps"], second["context.per_class"]) == ('["cls@-1"]', "[1, 2]")
-    columns = list(first)
-    assert columns[:2] == ["schema_version", "timestamp"]
-    assert columns.index("metrics.recall@1") == columns.index("metrics.top1") + 2
+        "4",
+    ]
+    assert (second["metric_value"], second["ci_lower"], second["best_c"]) == ("", "0.0", "")
+
+
+def test_a_csv_that_comes_later_begins_with_what_is_known(tmp_path):
+    results.append(tmp_path / "r.jsonl", [record(seed=0)])
+    results.append(tmp_path / "r.csv", [record(seed=1)])
+    results.append(tmp_path / "r.csv", [record(seed=2)])
+    assert [row["seed"] for row in rows_of(tmp_path / "r.csv")] == ["0", "1", "2"]
+
+
+def test_rows_join_those_of_another_bench_under_its_header(tmp_path):
+    path = tmp_path / "all_results.csv"
+    header = ["num_classes", *reversed(geocsv.COLUMNS), "ece", "comment"]
+    path.write_text(",".join(header) + "\n" + "7" + "," * (len(header) - 1))  # its last line has no end
+    results.append(path, [record(counts={"classes": 10}, metrics={"top1": 0.5, "ece": 0.25})])
+    theirs, ours = rows_of(path)
+    assert list(ours) == header
+    assert (theirs["num_classes"], theirs["comment"]) == ("7", "")
+    assert [ours[name] for name in ("num_classes", "dataset", "ece", "comment")] == [
+        "10",
+        "photos",
+        "0.25",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b\n1,2\n",
+        "schema_version,timestamp,task\n",
+        "dataset,method,metric_name,metric_value\n",
+        "\n",
+        "\x00",
+    ],
+)
+def test_a_csv_of_something_else_is_never_touched(tmp_path, content):
+    path = tmp_path / "r.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"r\.csv holds something else.*it is left as it is; choose another"):
+        results.check_writable(path)
+    with pytest.raises(UsageError, match="holds something else"):
+        results.append(path, [record()])
+    assert path.read_text() == content
+    assert list(tmp_path.iterdir()) == [path]  # nor is the record written alone
+
+
+def test_a_full_disk_takes_back_both_the_record_and_its_row(tmp_path, monkeypatch):
+    path = tmp_path / "r.csv"
+    results.append(path, [record(seed=0)])
+    before = [each.read_bytes() for each in (path, results.log_of(path))]
+    write, calls = os.write, []
+
+    def fills_up(descriptor, data):
+        calls.append(len(data))
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", fills_up)
+    with pytest.raises(OSError, match="No space left"):
+        results.append(path, [record(seed=1)])
+    assert [each.read_bytes() for each in (path, results.log_of(path))] == before
+
+
+def test_eight_processes_lose_and_tear_no_row_of_a_csv(tmp_path):
+    path, times = tmp_path / "r.csv", 50
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, str(who), str(times)]) for who in range(4)
+    ]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    lines = results.log_of(path).read_text().splitlines()
+    assert len(lines) == 4 * times
+    assert [row["seed"] for row in rows_of(path)] == [str(json.loads(line)["seed"]) for line in lines]
+
+
+def test_records_of_an_older_schema_are_read(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"task": "t", "dataset": "d", "backbone": "b", "metrics": {"top1": 0.5}, "fold": 3}\n')
+    (old,) = results.read(path)
+    assert (old.protocol, old.timestamp, old.headline, old.extra) == ("visbench", "", None, {"fold": 3})
+    results.append(tmp_path / "again.jsonl", [old])
+    assert results.read(tmp_path / "again.jsonl") == [old]
 
 
 def test_columns_do_not_depend_on_the_order_of_records():

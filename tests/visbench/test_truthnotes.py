@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from visbench import truthnotes
+
 GREY, SIDE = (120, 120, 120), 40
 
 
@@ -145,6 +147,43 @@ def test_points_of_a_pair_are_drawn_where_they_belong(command, pairs, tmp_path):
     assert np.abs(drawn[at[1], at[0]] - drawn[590, 890]).sum() > 60
     moved = drawn[at[1], 900 + at[0] + round(6 * scale)]
     assert np.abs(moved - drawn[at[1], at[0]]).sum() < 10  # the same colour, six pixels further
+
+
+def test_what_a_run_would_refuse_is_said(cells):
+    from visbench.boxes.opening import detection
+    from visbench.options import make_options
+
+    def told(change):
+        path = cells / "annotations" / "instances_train.json"
+        kept = path.read_text()
+        said = json.loads(kept)
+        for each in said["annotations"]:
+            each["bbox"] = change(*each["bbox"])
+        path.write_text(json.dumps(said))
+        found = truthnotes.refusal(detection(cells, make_options()))
+        path.write_text(kept)
+        return found
+
+    assert told(lambda *box: list(box)) is None
+    assert "more than half of its object 1 lies outside" in told(lambda x, y, *size: [x + 90, y, *size])
+    assert "no object of train that counts lies in the square" in told(lambda x, y, *size: [0, y, 8, 8])
+
+
+def test_sizes_that_no_annotation_states_are_those_of_the_images(command, cells):
+    for path in (cells / "annotations").glob("*.json"):
+        said = json.loads(path.read_text())
+        for each in said["images"]:
+            del each["width"], each["height"]
+        path.write_text(json.dumps(said))
+    assert "val: 50% with their centre outside" in command("check", cells, "--task", "detection").stdout
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"), [("look.xyz", "is no .png"), ("no/look.png", "there is no folder")]
+)
+def test_a_place_where_nothing_can_be_drawn_is_refused(command, cells, tmp_path, place, complaint):
+    done = command("check", cells, "--task", "detection", "--overlay", tmp_path / place, code=2)
+    assert complaint in done.stderr
 
 
 def test_what_cannot_be_drawn_is_refused_before_an_image_is_read(command, triplets, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 from probes.boxes.detection import Detection
@@ -11,12 +12,17 @@ from visbench.boxes.judging import Masks
 from visbench.boxes.predicting import BoxPredictor, InstancePredictor
 from visbench.data import RunData
 from visbench.dense.measure import Answer
+from visbench.errors import UsageError
 
 SETTINGS = ("score_threshold", "nms_iou", "max_detections")  # of what is made of a head's output
 
 
 def _detection(truth: Mapping[str, Any], run: RunData | None, settings: Mapping[str, Any]) -> Detection:
     count = int(truth["num_classes"]) if run is None else len(run.classes)
+    for name, value in settings.items():
+        kind, wanted = (Integral, "whole number") if name == "max_detections" else (Real, "number")
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise UsageError(f"{name} is {value!r}; it must be a {wanted}")
     return Detection(num_classes=count, size=1, **settings)
 
 

@@ -28,6 +28,11 @@ def _open(task: str, data: Any, options: Options, name: str | None, **more: Any)
         return data
     if not isinstance(data, str | os.PathLike):
         raise UsageError(f"{task} reads a folder or a table of boxes, not a {type(data).__name__}")
+    for key in ("annotations", "image_dir"):
+        if not isinstance(options.truth.get(key, ""), str | os.PathLike | None):
+            raise UsageError(f"{key} is {options.truth[key]!r}; it is the place of a file or folder")
+    if not isinstance(options.truth.get("include_difficult", False), bool | None):
+        raise UsageError(f"include_difficult is {options.truth['include_difficult']!r}; it is True or False")
     told = {key: options.truth[key] for key in TOLD if options.truth.get(key) is not None}
     opened: Splits = open_boxes(data, name=name, **told, **more)
     return opened

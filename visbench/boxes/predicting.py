@@ -53,7 +53,9 @@ class InstancePredictor(BoxPredictor):
 
     def masks(self, found: np.ndarray, height: int, width: int) -> np.ndarray:
         """(k, height, width) bool for the detections (k, 6 + 196) of a picture of that size, boxes in its pixels."""
-        if found.ndim != 2 or found.shape[1] != WITH_MASK:
-            raise UsageError(f"detections of shape {found.shape} came; one picture's are (k, {WITH_MASK})")
+        shape = getattr(found, "shape", None)
+        if shape is None or len(shape) != 2 or shape[1] != WITH_MASK:
+            came = f"shape {shape}" if shape is not None else f"type {type(found).__name__}"
+            raise UsageError(f"detections of {came} came; one picture's are (k, {WITH_MASK})")
         parts = list(pasted(found, height, width))
         return np.concatenate(parts) if parts else np.zeros((0, height, width), bool)

@@ -14,7 +14,7 @@ import numpy as np
 from extract import taps as tap_names
 from extract.datasets import ImageSet
 from extract.errors import UnreadableImageError
-from extract.framed_boxes import check_marks, framed, framed_masks, padded, sampled
+from extract.framed_boxes import check_marks, framed, framed_masks, padded, sampled, seen
 from extract.images import MAX_PIXELS, header
 from extract.plan import Plan
 from probes.shapes import bucket
@@ -83,12 +83,10 @@ class Boxed:
     def _marked(self, images: ImageSet, position: int) -> tuple[Any, tuple[int, int]]:
         """The marks of an image, which are seen to lie on it, and its height and width."""
         limit, name = self._session.options.max_pixels or MAX_PIXELS, images.names[position]
-        seen, marks = (
-            header(images.sources[position], name=name, max_pixels=limit),
-            images.objects.marks[position],
-        )
-        check_marks(marks, seen, name)
-        return marks, (seen.height, seen.width)
+        shown = header(images.sources[position], name=name, max_pixels=limit)
+        marks = images.objects.marks[position]
+        check_marks(marks, shown, name)
+        return marks, (shown.height, shown.width)
 
     def _truth(self, role: str, rows: np.ndarray, source: Source) -> np.ndarray:
         if not source.shuffled or role == "test":
@@ -125,8 +123,8 @@ class Boxed:
         split = f"the {images.split} split of " if images.split else ""
         raise UsageError(
             f"no image of {split}{images.name} has an object to {'score' if role == 'test' else 'learn from'}: what is "
-            "marked lies outside the square that the backbone sees, is too small, difficult or a crowd; `visbench check "
-            f"--task {self._session.task.name}` shows it"
+            "marked lies outside the square that the backbone sees, is too small, difficult or a crowd; `visbench "
+            f"check --task {self._session.task.name}` shows it"
         )
 
     def _refuse_large(self, room: int, found: dict[str, list[np.ndarray]]) -> None:
@@ -154,9 +152,9 @@ class Outlined(Boxed):
 
     def rows_of(self, images: ImageSet, position: int, side: int) -> np.ndarray:
         """(k, 6 + 14 · 14): boxes, and their masks row by row."""
-        marks, size = self._marked(images, position)
-        rows = framed(marks, size, side, name=images.names[position])
-        masks = framed_masks(marks, size, side, name=images.names[position])
+        (marks, size), name = self._marked(images, position), images.names[position]
+        masks = framed_masks(marks, size, side, name=name)
+        rows = seen(framed(marks, size, side, name=name), masks, name=name)
         small = [sampled(mask, row[:4]).reshape(-1) for mask, row in zip(masks, rows, strict=True)]
         return (
             np.concatenate(

@@ -27,11 +27,20 @@ INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 COMMANDS = {
     "run": Lazy("visbench.cli.run", "run", "Extract features and probe them: one task, any backbones."),
     "sweep": Lazy("visbench.cli.sweep", "sweep", "Try a grid of settings, layers and taps; score the best."),
+    "suite": Lazy("visbench.cli.suite", "suite", "Run a whole evaluation that a file describes."),
+    "show": Lazy("visbench.cli.show", "show", "Draw what a probe saw, should have said and said."),
     "extract": Lazy("visbench.cli.extract", "extract", "Only extract features into the store."),
     "probe": Lazy("visbench.cli.probe", "probe", "Only probe features that are stored."),
     "compare": Lazy("visbench.cli.compare", "compare", "Tell which of two is better; nothing is run."),
+    "reproduce": Lazy(
+        "visbench.cli.reproduce", "reproduce", "Run a record again and say whether it still holds."
+    ),
     "board": Lazy("visbench.cli.board", "board", "Draw the boards of records; nothing is run."),
-    "overview": Lazy("visbench.cli.board", "overview", "Backbones × boards, with mean ranks; nothing is run."),
+    "overview": Lazy(
+        "visbench.cli.board", "overview", "Backbones × boards, with mean ranks; nothing is run."
+    ),
+    "export": Lazy("visbench.cli.export", "export", "Give records to spreadsheets, papers and pages."),
+    "merge": Lazy("visbench.cli.merge", "merge", "Join results files into one."),
     "check": Lazy("visbench.cli.check", "check", "Look through a dataset before anything runs."),
     "demo": Lazy("visbench.cli.demo", "demo", "Two backbones on real pictures, offline, in a minute."),
     "list": Lazy("visbench.cli.info", "list_", "Name the backbones, probes, heads and tasks there are."),

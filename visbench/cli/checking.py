@@ -34,7 +34,7 @@ def look(
         own = row is not None and not (row.pooled and row.columns)  # what it reads has no classes
         source = row.opener()(data, options, None) if row is not None and own else data
         if overlay and isinstance(source, Splits):
-            truthoverlay.refuse(source)
+            truthoverlay.refuse(source, Path(overlay))
         found = checkup.check(
             source, reading=options.reading, workers=workers, max_pixels=limit, labelled=not own
         )

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from visbench.boxes.table import BOXES
 from visbench.cli.options import Numbers, apply
+from visbench.cli.settings import scaling_options, settings_options
 from visbench.task import Task
 
 
@@ -48,20 +50,31 @@ def head_options(task: Task) -> Callable[[Any], Any]:
     )
 
 
-training_options = apply(
-    click.option("--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 5e-4 … 0.1]"),
+_training = apply(
+    click.option(
+        "--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 5e-4, 3e-3, 2e-2, 0.1]"
+    ),
     click.option("--weight-decay", type=float, help="Fix it.  [default: the better of 1e-4 and 1e-2]"),
-    click.option("--epochs", type=click.IntRange(1), help="[default: 10, and 500 steps at least]"),
-    click.option("--train-batch-size", type=click.IntRange(1), help="[default: 8]"),
-    click.option("--hidden-dim", type=click.IntRange(1), help="Channels inside conv_block, fpn and dpt."),
-    click.option("--cls-token/--no-cls-token", default=None, help="dpt: read the CLS tokens as well."),
+    click.option("--epochs", type=click.IntRange(1), help="[default: 10, or as many as make 500 steps]"),
+    click.option("--train-batch-size", type=click.IntRange(1), help="Images.  [default: 8]"),
     click.option(
-        "--loss-stride",
+        "--hidden-dim",
         type=click.IntRange(1),
-        help="Train on every n-th row and column of pixels; all are scored.  [default: 4]",
+        help="Channels inside conv_block, fpn and dpt.  [default: 128; dpt 64]",
     ),
-    click.option(
-        "--standardize/--no-standardize", default=None, help="Scale channels by training images first."
-    ),
-    click.option("--widen", is_flag=True, help="Try beyond a grid whose edge is best."),
+    click.option("--cls-token/--no-cls-token", default=None, help="dpt: read the CLS tokens as well."),
 )
+
+_loss_stride = click.option(
+    "--loss-stride",
+    type=click.IntRange(1),
+    help="Train on every n-th row and column of pixels; all are scored.  "
+    "[default: 4; 1 under --protocol visbench]",
+)
+
+
+def training_options(task: Task) -> Callable[[Any], Any]:
+    """How heads are trained; boxes are asked of every cell, so that no pixels could be passed over."""
+    stride = [] if task.reads == BOXES else [_loss_stride]
+    scaled = scaling_options("channels")
+    return apply(_training, *stride, scaled, settings_options(task))

@@ -9,7 +9,6 @@ import click
 
 from visbench.cli.common import json_option, store_option
 from visbench.errors import UsageError
-from visbench.task import Task
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,16 +77,20 @@ def the_data(argument: str | None, option: str | None) -> str:
     return argument or option or ""
 
 
-backbone_options = apply(
-    click.option(
+def backbone_option(usual: str = DEFAULT_BACKBONE) -> Callable[[F], F]:
+    """`--backbone`, and the one that runs where none is named."""
+    return click.option(
         "--backbone",
         "backbones",
         multiple=True,
-        default=[DEFAULT_BACKBONE],
+        default=[usual],
         show_default=True,
         metavar="NAME",
         help="An alias, timm:…, open_clip:…/… or torchvision:…; may be repeated.",
-    ),
+    )
+
+
+weights_options = apply(
     click.option("--checkpoint", metavar="FILE", help="Weights from a local .pth or .safetensors file."),
     click.option("--revision", metavar="REV", help="Pin hub weights to a revision."),
     click.option(
@@ -101,6 +104,8 @@ backbone_options = apply(
     click.option("--amp", type=click.Choice(["bf16"]), help="Mixed precision: faster, other numbers."),
     click.option("--random-weights", is_flag=True, help="Do not load weights: a control."),
 )
+
+backbone_options = apply(backbone_option(), weights_options)
 
 extraction_options = apply(
     store_option,
@@ -158,18 +163,24 @@ record_options = apply(
         metavar="FILE",
         default=DEFAULT_RESULTS,
         show_default=True,
-        help="Records are appended here; .csv draws a table beside them.",
+        help="Records are appended here; to a .csv a row of each, with the records beside it.",
     ),
     click.option("--no-results", is_flag=True, help="Write no record."),
     click.option("--resume", is_flag=True, help="Skip what has a record already."),
     click.option("--notes", metavar="TEXT", help="Kept in the record."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of what is random in a fit."),
+    click.option(
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Of fits, made views and resampling.",
+    ),
     click.option(
         "--protocol",
         type=click.Choice(["standard", "visbench"]),
         default="standard",
         show_default=True,
-        help="standard is ours; visbench reproduces the older tool's tables.",
+        help="standard is ours; visbench has the older tool's settings and reproduces its tables.",
     ),
 )
 
@@ -180,127 +191,6 @@ work_options = apply(
     json_option,
 )
 
-_SETTINGS = {
-    "C": click.option(
-        "--C", "C", type=Numbers(float), help="logistic: fix C, or the grid it is chosen from."
-    ),
-    "l2": click.option("--l2", type=Numbers(float), help="logistic, ridge: the same as a penalty a sample."),
-    "k": click.option("--k", type=Numbers(int), help="knn: neighbours.  [default: 20,5]"),
-    "temperature": click.option(
-        "--temperature", type=float, help="knn: of the votes; inf counts all alike.  [default: 0.07]"
-    ),
-    "learning_rate": click.option("--lr", "learning_rate", type=float, help="linear.  [default: 0.01]"),
-    "weight_decay": click.option("--weight-decay", type=float, help="linear.  [default: 1e-4]"),
-    "epochs": click.option("--epochs", type=click.IntRange(1), help="linear.  [default: 200]"),
-    "train_batch_size": click.option(
-        "--train-batch-size", type=click.IntRange(1), help="linear.  [default: 256]"
-    ),
-    "optimizer": click.option(
-        "--optimizer", type=click.Choice(["adamw", "sgd"]), help="linear.  [default: adamw]"
-    ),
-    "schedule": click.option(
-        "--schedule",
-        type=click.Choice(["constant", "cosine"]),
-        help="linear: of its learning rate.  [default: constant]",
-    ),
-    "topk": click.option("--topk", type=Numbers(int), help="k of recall@k.  [default: 1,5,10]"),
-    "metric": click.option(
-        "--metric", type=click.Choice(["cosine", "euclidean"]), help="What is near.  [default: cosine]"
-    ),
-    "max_warp": click.option(
-        "--max-warp",
-        type=Numbers(float),
-        help="How far the corners of a made view move, in shares of its side; 0.05,0.1,0.2 scores each.  "
-        "[default: 0.2]",
-    ),
-    "num_corr": click.option(
-        "--num-corr", type=click.IntRange(1), help="Matches of a pair that are scored.  [default: 1000]"
-    ),
-    "ratio": click.option(
-        "--ratio",
-        type=click.FloatRange(0, 1, min_open=True),
-        help="Keep matches nearer than this share of the second nearest; 1 keeps all.  [default: 0.9]",
-    ),
-    "mutual": click.option(
-        "--mutual", is_flag=True, default=None, help="Keep matches that are found from both sides."
-    ),
-    "units": click.option(
-        "--units", type=click.Choice(["pixel", "patch"]), help="What a board sorts by.  [default: pixel]"
-    ),
-    "thresholds": click.option(
-        "--thresholds",
-        type=Numbers(float),
-        help="Of errors, in those units.  [default: 1,2,5,10 pixels and 0.5,1,2,4 patch widths]",
-    ),
-    "class_names": click.option(
-        "--class-names",
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
-        help="What classes are called: CLASS, a tab, its name[, synonym] a line; or JSON.  [default: as folders]",
-    ),
-    "templates": click.option(
-        "--templates",
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
-        help="Texts with {} for the name, one a line.  [default: a photo of a {}.]",
-    ),
-    "score_threshold": click.option(
-        "--score-threshold", type=click.FloatRange(0, 1), help="Of detections.  [default: 0.05]"
-    ),
-    "nms_iou": click.option(
-        "--nms-iou",
-        type=click.FloatRange(0, 1),
-        help="Of two of a class that overlap more, one stays.  [default: 0.5]",
-    ),
-    "max_detections": click.option(
-        "--max-detections", type=click.IntRange(1), help="Kept an image.  [default: 100]"
-    ),
-}
-
-
-_OF_POSES = {
-    "learning_rate": click.option(
-        "--lr", "learning_rate", type=float, help="Fix it.  [default: the best of 3e-4, 1e-3, 3e-3]"
-    ),
-    "weight_decay": click.option(
-        "--weight-decay", type=float, help="Fix it.  [default: the better of 1e-4 and 1e-2]"
-    ),
-    "epochs": click.option("--epochs", type=click.IntRange(1), help="[default: 30]"),
-    "train_batch_size": click.option("--train-batch-size", type=click.IntRange(1), help="[default: 128]"),
-}
-
-
-def settings_options(task: Task) -> Callable[[F], F]:
-    """The settings of the probes of a task, or of its measurement."""
-    known = _SETTINGS | (_OF_POSES if "mlp" in task.probes else {})
-    return apply(*(known[name] for name in task.settings))
-
-
-scaling_options = apply(
-    click.option(
-        "--standardize/--no-standardize", default=None, help="Scale features by training rows first."
-    ),
-    click.option("--widen", is_flag=True, help="Try beyond a grid whose edge is best."),
-)
-control_option = click.option(
-    "--control",
-    "controls",
-    multiple=True,
-    metavar="NAME",
-    help="A row to compare with: shuffle (labels), random-weights, pixels; may be repeated.",
-)
-
-search_options = apply(
-    click.option(
-        "--select",
-        metavar="HOW",
-        help="Choose settings on val, holdout or cv5.  [default: val, else holdout]",
-    ),
-    click.option(
-        "--seeds", type=click.IntRange(1), default=1, help="Fits of a random probe that are averaged."
-    ),
-    control_option,
-)
 layer_option = click.option(
     "--layer", "--layers", type=int, default=-1, show_default=True, help="From 0, or from the end."
 )

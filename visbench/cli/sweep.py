@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from visbench.boxes.table import BOXES
 from visbench.cli import options as shared
+from visbench.cli import settings
 from visbench.cli.common import Command, Group
 from visbench.cli.run import data_options, probe_options, training_options
 from visbench.cli.truth import EXAMPLES, truth_options
@@ -14,15 +16,16 @@ from visbench.task import Task
 from visbench.tasks import TASKS
 
 _GRID = """\
-An axis is NAME=VALUE,VALUE,… or NAME=LOW:HIGH:log8 (lin8), and may be any setting of the probe (lr, weight_decay,
-C, l2, k, temperature, standardize=on,off, epochs …), tap=cls,mean and layer=2,5,8,11. Layers and taps read stored
-features; the settings of a probe are tried side by side in one compiled program. Settings are chosen on the val
-split, or on held-out training images (--select), and only the best is scored."""
+An axis is NAME=VALUE,VALUE,… or NAME=LOW:HIGH:log8 (lin8), and may be {axes}, tap=cls,mean and layer=2,5,8,11. Layers
+and taps read stored features; the settings of a probe are tried side by side in one compiled program. Settings are
+chosen on the val split, or on held-out training images (--select), and only the best is scored."""
+_ANY = "any setting of the probe (lr, weight_decay, C, l2, k, temperature, standardize=on,off, epochs …)"
+_OF_POSES = "lr, weight_decay"
 
 
 _HEADS = """\
 An axis is NAME=VALUE,VALUE,… or NAME=LOW:HIGH:log8 (lin8): lr, weight_decay, head=linear,conv_block, layer=2,5,8,11,
-standardize=on,off, hidden_dim or loss_stride. All settings are trained in one pass over the stored features: a batch
+standardize=on,off{more}. All settings are trained in one pass over the stored features: a batch
 is read once and used by all. They are compared on the val split, or on held-out training images (--select), and only
 the best is scored."""
 
@@ -48,7 +51,7 @@ def task_command(task: Task) -> click.Command:
         truth_options(task),
         click.option("--plot", metavar="FILE", help="Draw all scores to a .png, .svg or .pdf."),
         *([_SHOTS] if task.columns else []),
-        shared.search_options,
+        settings.search_options(task),
         shared.backbone_options,
         shared.split_options,
         shared.train_options,
@@ -65,17 +68,19 @@ def task_command(task: Task) -> click.Command:
 
 
 def _help(task: Task) -> str:
+    data = EXAMPLES.get(task.name, "photos/")
     if task.dense:
-        data = EXAMPLES.get(task.name, "photos/")
+        more = " or hidden_dim" if task.reads == BOXES else ", hidden_dim or loss_stride"
         return (
-            f"{task.summary}\n\n{_HEADS}\n\n{task.layout}\n\n\b\n"
+            f"{task.summary}\n\n{_HEADS.format(more=more)}\n\n{task.layout}\n\n\b\n"
             f"visbench sweep {task.name} {data} --grid lr=1e-3:1e-1:log4 --grid weight_decay=0,1e-2\n"
             f"visbench sweep {task.name} {data} --grid layer=2,5,8,11 --grid head=linear,conv_block --plot heads.png"
         )
+    several, chosen = len(task.probes) > 1, " --probe linear" if "linear" in task.probes else ""
     return (
-        f"{task.summary}\n\n{_GRID}\n\n{task.layout}\n\n\b\n"
-        f"visbench sweep {task.name} photos/ --probe linear --grid lr=1e-4:1e-1:log8 --grid weight_decay=0,1e-4\n"
-        f"visbench sweep {task.name} photos/ --grid layer=2,5,8,11 --grid tap=cls,mean --plot layers.png"
+        f"{task.summary}\n\n{_GRID.format(axes=_ANY if several else _OF_POSES)}\n\n{task.layout}\n\n\b\n"
+        f"visbench sweep {task.name} {data}{chosen} --grid lr=1e-4:1e-1:log8 --grid weight_decay=0,1e-4\n"
+        f"visbench sweep {task.name} {data} --grid layer=2,5,8,11 --grid tap=cls,mean --plot layers.png"
     )
 
 

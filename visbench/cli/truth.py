@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from visbench.cli.options import Numbers, apply
+from visbench.cli.options import DEFAULT_BACKBONE, Numbers, apply
 from visbench.task import Task
 
 
@@ -23,13 +23,19 @@ def _parts(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -
 
 
 _TRUTH: dict[str, Callable[[Any], Any]] = {
-    "image_dir": click.option("--image-dir", metavar="DIR", help="The folder of images.  [default: images]"),
+    "image_dir": click.option(
+        "--image-dir", metavar="DIR", help="The folder of images.  [default: images, or as the layout has it]"
+    ),
     "target_dir": click.option("--target-dir", metavar="DIR", help="The folder of maps.  [default: by name]"),
     "stems": click.option(
         "--stems", metavar="FILE", help="Only these stems; scored, where --train-stems says what trains."
     ),
     "train_stems": click.option("--train-stems", metavar="FILE", help="Train on these stems."),
-    "num_classes": click.option("--num-classes", type=click.IntRange(2, 255), help="Classes are 0 … N − 1."),
+    "num_classes": click.option(
+        "--num-classes",
+        type=click.IntRange(2, 255),
+        help="Classes are 0 … N − 1.  [default: 21 of VOC, 150 of ADE20K]",
+    ),
     "ignore_index": click.option(
         "--ignore-index", type=Numbers(int), help="Values that are not scored.  [default: 255]"
     ),
@@ -54,12 +60,16 @@ _TRUTH: dict[str, Callable[[Any], Any]] = {
     ),
     "target_hole": click.option("--target-hole", type=Numbers(float), help="Stored values that say nothing."),
     "max_depth": click.option("--max-depth", type=float, help="Metres; beyond is not scored.  [default: 10]"),
-    "n_bins": click.option("--n-bins", type=click.IntRange(2), help="Of depth.  [default: 256]"),
+    "n_bins": click.option(
+        "--n-bins", type=click.IntRange(2), help="Depths that a mean is taken of.  [default: 256]"
+    ),
     "nyu_crop": click.option(
         "--nyu-crop/--no-nyu-crop", default=None, help="Score NYUv2's window alone.  [default: of NYUv2]"
     ),
     "uncertainty": click.option(
-        "--uncertainty/--no-uncertainty", default=None, help="Normals with a concentration, or angles alone."
+        "--uncertainty/--no-uncertainty",
+        default=None,
+        help="Normals with a concentration, or angles alone.  [default: uncertainty]",
     ),
     "normal_source": click.option("--normal-source", metavar="NAME", help="Kept in the record: geonet, …"),
     "normal_colours": click.option(
@@ -69,7 +79,9 @@ _TRUTH: dict[str, Callable[[Any], Any]] = {
         "--normal-order", metavar="xyz", help="The channels as they come: zyx of BGR."
     ),
     "normal_flip": click.option("--normal-flip", metavar="y", help="Axes to turn round."),
-    "domain": click.option("--domain", metavar="NAME", help="Of Taskonomy data.  [default: the task's own]"),
+    "domain": click.option(
+        "--domain", metavar="NAME", help="Which maps of Taskonomy.  [default: the task's own]"
+    ),
 }
 
 _TRUTH |= {
@@ -118,10 +130,12 @@ _TRUTH |= {
     "annotations": click.option(
         "--annotations",
         metavar="PLACE",
-        help="The folder of XML files, or the JSON file.  [default: by name]",
+        help="VOC's folder of XML files, or COCO's JSON file, below DATA.  [default: by name]",
     ),
     "min_box_size": click.option(
-        "--min-box-size", type=click.FloatRange(0), help="Pixels; smaller objects are not scored."
+        "--min-box-size",
+        type=click.FloatRange(0),
+        help="Objects with a side of fewer pixels are not scored.  [default: 0]",
     ),
     "include_difficult": click.option(
         "--include-difficult", is_flag=True, default=None, help="Score VOC's difficult objects like others."
@@ -140,6 +154,7 @@ EXAMPLES = {  # data and what they need to be told, as in the drawn layouts
     "keypoints2d": "rooms/ --target-scale 30",
     "occlusion_edge": "rooms/ --target-scale 50",
     "boundaries": "BSDS500/",
+    "zeroshot": "photos/ --projection",
     "similarity": "nights/",
     "relative_pose": "navi_v1.5/",
     "detection": "VOC2012/",
@@ -147,6 +162,26 @@ EXAMPLES = {  # data and what they need to be told, as in the drawn layouts
 }
 
 
+_BACKBONES = {"zeroshot": ("clip_vitb32", "clip_vitl14")}  # that have a text tower
+_METRES = "Stored values a metre: 1000 for millimetres.  [default: 512 of Taskonomy, 1 of floats]"
+_SCALES = {  # what a unit is, and which the data have that say nothing of it
+    "depth": _METRES,
+    "relative_depth": _METRES,
+    "relative_pose": "Stored values a metre, of translations.  [default: 1000 of NAVI, 1 of a table]",
+    "edge": "Stored values a unit.  [default: 1000 of Taskonomy, 1 of floats]",
+    "keypoints2d": "Stored values a unit.  [default: 30 of Taskonomy, 1 of floats]",
+    "occlusion_edge": "Stored values a unit.  [default: 50 of Taskonomy, 1 of floats]",
+}
+
+
+def usual_backbones(task: Task) -> tuple[str, ...]:
+    """The one that runs where none is named, and another to compare it with."""
+    return _BACKBONES.get(task.name, (DEFAULT_BACKBONE, "resnet50"))
+
+
 def truth_options(task: Task) -> Callable[[Any], Any]:
     """What the task may be told of what it scores against."""
-    return apply(*(_TRUTH[name] for name in task.truth))
+    told = dict(_TRUTH)
+    if task.name in _SCALES:
+        told["target_scale"] = click.option("--target-scale", type=float, help=_SCALES[task.name])
+    return apply(*(told[name] for name in task.truth))

@@ -65,8 +65,10 @@ def test_what_is_no_data_is_refused(root, tmp_path):
 
 
 def test_what_a_layout_has_no_use_for_is_refused(root):
-    with pytest.raises(InputError, match="read as a table, which has no use for image_dir, instances"):
-        open_boxes(root / "a.csv", image_dir="photos", instances=True)
+    with pytest.raises(InputError, match="read as a table, which has no use for image_dir"):
+        open_boxes(root / "a.csv", image_dir="photos")
+    with pytest.raises(InputError, match="read as a table, of which boxes are read and no outlines"):
+        open_boxes(root / "a.csv", instances=True)
     (root / "_annotations.coco.json").unlink()
     with pytest.raises(InputError, match="read as VOC, which has no use for annotations"):
         open_boxes(root, annotations=".", instances=True)

@@ -102,6 +102,16 @@ def test_difficult_objects_and_one_class(table):
         ),
         ("image,xmin,ymin,xmax,ymax,difficult\nplots/0.png,1,1,2,2,so\n", "'so' in its column difficult"),
         ("image,x0,y0,x1,y1,x2,y2\nplots/0.png,1,1,2,2,2,2\n", "has boxes twice"),
+        (
+            HEADER.replace("label", "lable") + "plots/0.png,1,1,2,2,a\n",
+            "column 'lable' and none called label",
+        ),
+        (
+            HEADER.replace("label", "class_id") + "plots/0.png,1,1,2,2,4\n",
+            "column 'class_id' and none called la",
+        ),
+        (HEADER.strip() + ",splt\nplots/0.png,1,1,2,2,a,train\n", "column 'splt' and none called split"),
+        (HEADER + "plots/0.png,0.1,0.1,0.5,0.5,a\n", "seem to be in shares of the image"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(table, text, complaint):

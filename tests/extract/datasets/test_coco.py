@@ -139,6 +139,13 @@ PERSON = {"image_id": 0, "category_id": 0, "bbox": [1, 1, 2, 2]}
             listing(annotations=[{**PERSON, "bbox": [1, 2, -1, 3]}]),
             r"object 1: a box from \(1, 2\) to \(0, 5\)",
         ),
+        (listing(annotations=[{**PERSON, "bbox": [10**400, 2, 1, 3]}]), "not x, y, width, height"),
+        (listing(annotations=[{**PERSON, "bbox": [0.1, 0.2, 0.3, 0.3]}]), "in shares of the image"),
+        (
+            listing(annotations=[{**PERSON, "image_id": [0]}]),
+            r"entry 0 of annotations has the image_id \[0\]",
+        ),
+        (listing(categories=[{"id": [0], "name": "person"}]), r"entry 0 of categories has the id \[0\]"),
         (listing(annotations=[]), "marks no object"),
         (listing(0), "of the image 0, which"),
         (listing(categories=[*CATEGORIES, {"id": 7, "name": "cat"}]), "lists two categories with the id 7"),
@@ -223,6 +230,13 @@ def test_outlines_are_those_of_pycocotools(write):
         ([[1, 1, 2, 2]], "has no outline"),
         ([[1, 1, 2, 2, 3, 3, 4]], "odd number of coordinates"),
         ({"size": [8, 6], "counts": [6, 42]}, "a mask of 6×8 on an image of 8×6"),
+        ({"size": None, "counts": [6, 42]}, "a mask of None on an image of 8×6"),
+        ([[1, 1, float("nan"), 1, 4, 3]], "a polygon with nan"),
+        ([[1, 1, "4", 1, 4, 3]], "a polygon with '4'"),
+        ({"size": [6, 8], "counts": [6, 12]}, "run lengths that are not the 48 pixels"),
+        ({"size": [6, 8], "counts": [68, -20]}, "run lengths that are not the 48 pixels"),
+        ({"size": [6, 8], "counts": ""}, "has the run lengths ''"),
+        ({"size": [6, 8], "counts": None}, "has the run lengths None"),
     ],
 )
 def test_what_is_no_outline_is_refused(write, outline, complaint):
@@ -231,6 +245,37 @@ def test_what_is_no_outline_is_refused(write, outline, complaint):
     with pytest.raises(InputError, match=rf"annotation 0.*{complaint}"):
         open_boxes(root, instances=True)
     assert len(open_boxes(root)["val"].objects.marks[0]) == 1
+
+
+def test_run_lengths_of_another_image_are_refused_when_they_are_drawn(write):
+    pytest.importorskip("pycocotools")
+    said = outlined(RUNS, {"size": [6, 8], "counts": "zzzzzz"})
+    found = open_boxes(write("annotations/instances_val2017.json", said, "val2017"), instances=True)["val"]
+    with pytest.raises(
+        InputError, match=r"000\.jpg, object 2: its run lengths are not those of an image of 8×6"
+    ):
+        found.objects.marks[0].masks()
+
+
+def test_a_file_of_brackets_and_a_size_without_end(write):
+    root = write("annotations/instances_val2017.json", "[" * 200_000, "val2017")
+    with pytest.raises(InputError, match="is no JSON"):
+        open_boxes(root)
+    said = listing(1)
+    said["images"][0]["height"] = float("inf")
+    assert (
+        open_boxes(write("annotations/instances_val2017.json", said, "val2017"))["val"].objects.marks[0].size
+        is None
+    )
+
+
+def test_an_image_of_another_split_is_known_by_any_path(coco, write):
+    said = listing(1)
+    write("annotations/instances_val2017.json", said, "val2017")
+    said["images"][0]["file_name"] = "../train2017/000.jpg"
+    write("annotations/instances_val2017.json", said, "val2017")
+    with pytest.raises(InputError, match=r"train2017/000\.jpg is listed for train and for val"):
+        open_boxes(coco)
 
 
 def test_the_extra_is_named(write, monkeypatch):

@@ -76,6 +76,9 @@ def test_a_box_is_drawn_around_an_outline(write):
         ("data.yaml", "names: [cat, cat]", "calls two classes 'cat'"),
         ("data.yaml", "nc: 3", "has no `names`"),
         ("data.yaml", "names: [", "cannot be read"),
+        ("data.yaml", "names: {0: cat, b: dog}", "has no `names`"),
+        ("data.yaml", "names: [null]", "calls class 0 None, which is no name"),
+        ("data.yaml", "names: [[cat]]", r"calls class 0 \['cat'\], which is no name"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(write, path, text, complaint):
@@ -91,8 +94,13 @@ def test_what_has_no_use_is_refused(write):
     write("data.yaml", "names: [cat]\n")
     write("labels/a.txt", "0 0.5 0.5 0.5 0.5\n")
     root = write("images/a.jpg")
-    with pytest.raises(InputError, match="read as YOLO, which has no use for image_dir, instances"):
-        open_boxes(root, image_dir="images", instances=True)
+    with pytest.raises(InputError, match="read as YOLO, which has no use for image_dir"):
+        open_boxes(root, image_dir="images")
+    with pytest.raises(InputError, match="read as YOLO, of which boxes are read and no outlines"):
+        open_boxes(root, instances=True)
+    (root / "data.yaml").unlink()
+    with pytest.raises(InputError, match=r"as YOLO has them, and no data\.yaml"):
+        open_boxes(root)
 
 
 def test_an_unreadable_image_is_left_to_those_who_read_it(write):

@@ -8,6 +8,7 @@ from PIL import Image
 
 import visbench
 from visbench.boxes.judging import Masks
+from visbench.boxes.predicting import InstancePredictor
 from visbench.errors import UsageError
 
 
@@ -70,6 +71,40 @@ def test_the_number_of_classes_has_to_be_told():
         visbench.get_probe("detection")
     with pytest.raises(UsageError, match="scored on the pictures themselves"):
         visbench.get_probe("instance_segmentation")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"annotations": 3}, "annotations is 3; it is the place of a file or folder"),
+        ({"image_dir": 4.5}, r"image_dir is 4\.5; it is the place"),
+        ({"include_difficult": "yes"}, "include_difficult is 'yes'; it is True or False"),
+    ],
+)
+def test_what_is_told_of_boxes_in_other_words_is_refused(tmp_path, told, said):
+    with pytest.raises(UsageError, match=said):
+        visbench.run("efficientnet_lite0", "detection", tmp_path, **told)
+
+
+@pytest.mark.parametrize(
+    ("found", "came"), [([np.zeros((1, 202))], "of type list"), (np.zeros((2, 6)), r"of shape \(2, 6\)")]
+)
+def test_masks_are_those_of_one_picture(found, came):
+    with pytest.raises(UsageError, match=rf"detections {came} came; one picture's are \(k, 202\)"):
+        InstancePredictor.masks(None, found, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"max_detections": 1.5}, r"max_detections is 1\.5; it must be a whole number"),
+        ({"score_threshold": "a"}, "score_threshold is 'a'; it must be a number"),
+        ({"nms_iou": True}, "nms_iou is True; it must be a number"),
+    ],
+)
+def test_settings_that_are_no_numbers_are_refused(settings, said):
+    with pytest.raises(UsageError, match=said):
+        probe(**settings)
 
 
 def test_a_found_object_lies_where_it_is_in_the_picture(tmp_path):
