@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from visbench.record import Record
     from visbench.results import ResultWriter
     from visbench.suites import SuiteResult, run_suite
+    from visbench.showing.drawing import picture
     from visbench.sweeping import Sweep, sweep
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "get_backbone",
     "get_probe",
+    "picture",
     "register_backbone",
     "register_task",
     "run",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "picture": "visbench.showing.drawing",
     "BaseBackbone": "extract.backbones",
     "CustomBackbone": "extract.backbones",
     "register_backbone": "extract.backbones",
