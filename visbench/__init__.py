@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from visbench.pipeline import Result, run
     from visbench.record import Record
     from visbench.results import ResultWriter
-    from visbench.suites import SuiteResult, run_suite
     from visbench.showing.drawing import picture
+    from visbench.suites import SuiteResult, run_suite
     from visbench.sweeping import Sweep, sweep
 
 __all__ = [
