@@ -29,7 +29,7 @@ _LATEX = str.maketrans(
 
 def latex(board: Board, decimals: int = DECIMALS) -> str:
     r"""A float with its caption; needs \usepackage{booktabs}."""
-    columns, rows = _table(board, decimals)
+    columns, rows = board_text.table(board, decimals)
     stands = "".join("r" if column.align == "right" else "l" for column in columns)
     lines = [_latex_row([Cell(column.title) for column in columns]), r"\midrule", *map(_latex_row, rows)]
     said = ". ".join(_latex(each).removesuffix(".") for each in _said(board, decimals))
@@ -51,7 +51,7 @@ def latex(board: Board, decimals: int = DECIMALS) -> str:
 
 def html(board: Board, decimals: int = DECIMALS) -> str:
     """A `<table class="visbench-board">` without any style: cells are classed by their column, the best is strong."""
-    columns, rows = _table(board, decimals)
+    columns, rows = board_text.table(board, decimals)
     kinds = [_kind(column, place) for place, column in enumerate(columns)]
     title, *said = map(_html, _said(board, decimals))
     heads = "".join(
@@ -73,7 +73,7 @@ def html(board: Board, decimals: int = DECIMALS) -> str:
 
 def csv(board: Board, decimals: int = DECIMALS) -> str:
     """The rows for a spreadsheet: each end of an interval in a column of its own, nothing where nothing is known."""
-    columns, rows = _table(board, decimals)
+    columns, rows = board_text.table(board, decimals)
     heads: list[str] = []
     for column in columns:
         heads += ["low", "high"] if column.title == _INTERVAL else [printable(column.title)]
@@ -152,11 +152,6 @@ def _entry(entry: Entry, best: bool) -> dict[str, Any]:
 def _said(board: Board, decimals: int) -> list[str]:
     said = (board.title, board_text.caption(board, decimals), board_text.caution(board))
     return [each for each in said if each]
-
-
-def _table(board: Board, decimals: int) -> tuple[list[Column], list[list[str | Cell]]]:
-    shown = board_text._measures(board)
-    return board_text._columns(board, shown), board_text._rows(board, shown, decimals)
 
 
 def _cell(cell: str | Cell) -> Cell:

@@ -11,12 +11,11 @@ import click
 from visbench import layout
 from visbench.board import Board
 from visbench.layout import Cell, Column
-from visbench.record import Record
-from visbench.tasks import TASKS
+from visbench.record import DIGITS, Record, is_number
+from visbench.tasks import TASKS, better
 
 DECIMALS = 3
 LARGE = 100
-SHOWN = 8  # digits of a board's digest
 AGAINST = 3  # metrics that are named where they order rows otherwise
 _SHORT = {"balanced_accuracy": "balanced"}
 
@@ -99,7 +98,7 @@ def _curves(boards: Sequence[Board], styled: bool) -> list[str]:
 
 def markdown(board: Board, *, decimals: int = DECIMALS, heading: int = 3) -> str:
     """The same board for a page, its title a heading of that level, or in bold where `heading` is 0."""
-    columns, rows = _columns(board, _measures(board)), _rows(board, _measures(board), decimals)
+    columns, rows = table(board, decimals)
     title, above, below = (
         layout.escaped(each) for each in (board.title, caution(board), caption(board, decimals, keyed=True))
     )
@@ -128,21 +127,20 @@ def caption(board: Board, decimals: int = DECIMALS, *, keyed: bool = False) -> s
     said.append(_disagreement(board))
     if board.superseded:
         said.append(f"newest record of each backbone, {board.superseded} older left out")
-    said += [f"board {board.key[:SHOWN]}"] if keyed else []
+    said += [f"board {board.key[:DIGITS]}"] if keyed else []
     return " · ".join(filter(None, said))
 
 
 def _disagreement(board: Board) -> str:
     """Which metrics, of those a board shows, put another row first than the headline does."""
     ranked = [entry for entry in board.entries if entry.ranks]
-    task = TASKS.get(board.entries[0].record.task)
     first: dict[str, list[str]] = {}
     for measure in _measures(board):
-        better = task.metrics.get(measure.name) if task is not None and measure.field == "metrics" else None
+        way = better(board.entries[0].record, measure.name) if measure.field == "metrics" else None
         scores = [_value(entry.record, measure) for entry in ranked]
-        if better is None or measure.name.startswith("num_") or len(ranked) < 2 or None in scores:
+        if way is None or measure.name.startswith("num_") or len(ranked) < 2 or None in scores:
             continue
-        best = max(scores) if better == "higher" else min(scores)
+        best = max(scores) if way == "higher" else min(scores)
         if scores[0] != best:
             first.setdefault(ranked[scores.index(best)].label, []).append(_heading(board, measure))
     ways = [f"{name} by {' and '.join(metrics[:AGAINST])}" for name, metrics in first.items()]
@@ -156,6 +154,12 @@ def number(value: Any, decimals: int = DECIMALS) -> str:
     if abs(value) >= LARGE:  # a mean of counts, whose thousandths say nothing
         decimals = min(decimals, 1)
     return f"{value:,}" if isinstance(value, int) else f"{value:.{decimals}f}"
+
+
+def table(board: Board, decimals: int = DECIMALS) -> tuple[list[Column], list[list[str | Cell]]]:
+    """All columns of a board and its rows, as every format has them."""
+    shown = _measures(board)
+    return _columns(board, shown), _rows(board, shown, decimals)
 
 
 def _table(board: Board, beside: Sequence[_Measure], decimals: int, *, styled: bool = False) -> str:
@@ -199,7 +203,7 @@ def _measures(board: Board) -> list[_Measure]:
         for field in ("metrics", "context")
         for record in records
         for name, value in getattr(record, field).items()
-        if _is_number(value)
+        if is_number(value)
         and (field, name) not in said
         and (name in shown if shown else not (name.endswith(_IN_RECORDS) or name.startswith(_BASELINES)))
         if not (field == "context" and _is_count(value))
@@ -211,7 +215,7 @@ def _chance(records: Sequence[Record]) -> float | None:
     """What guessing would score, where it is the same for all."""
     chance = records[0].context.get("chance")
     same = all(record.context.get("chance") == chance for record in records)
-    return chance if same and _is_number(chance) else None
+    return chance if same and is_number(chance) else None
 
 
 def _counted(records: Sequence[Record]) -> list[str]:
@@ -240,15 +244,11 @@ def _has_intervals(board: Board) -> bool:
 
 def _value(record: Record, measure: _Measure) -> Any:
     value = getattr(record, measure.field).get(measure.name)
-    return value if _is_number(value) else None
+    return value if is_number(value) else None
 
 
 def _is_count(value: Any) -> bool:
-    return _is_number(value) and isinstance(value, int)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number(value) and isinstance(value, int)
 
 
 def _faint(line: str, width: int | None, styled: bool, *, indent: str) -> list[str]:

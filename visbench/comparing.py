@@ -21,7 +21,7 @@ from visbench.record import Json, Record, protocol_part, run_key
 from visbench.samples import Samples
 from visbench.separable import LEVEL
 from visbench.separable import Paired as Paired
-from visbench.tasks import TASKS
+from visbench.tasks import better
 
 if TYPE_CHECKING:
     from visbench.pipeline import Result
@@ -146,7 +146,7 @@ def _compare(
     return Comparison(
         title=first.board.title,
         metric=metric,
-        better=_better(first, metric),
+        better=better(first.record, metric),
         a=first.label,
         b=second.label,
         key_a=first.key,
@@ -199,13 +199,6 @@ def _paired(
             f"{len(here):,} are the same; --common compares these alone"
         )
     return scores[0][here], scores[1][there]
-
-
-def _better(row: Row, metric: str) -> str | None:
-    if metric == row.board.headline:
-        return row.board.better
-    task = TASKS.get(row.record.task)
-    return task.metrics.get(metric) if task else None
 
 
 def _notes(first: Row, second: Row, scores: Sequence[np.ndarray], metric: str) -> Iterable[str]:

@@ -11,7 +11,7 @@ from visbench import board_formats, geocsv, results
 from visbench.board import boards
 from visbench.errors import UsageError
 from visbench.record import Record
-from visbench.standings import Wanted, standings
+from visbench.standings import Wanted, standings, taken_of
 
 BOARDS = ("latex", "md", "html", "json")
 FORMATS = ("csv", "wide", "parquet", *BOARDS)
@@ -33,11 +33,7 @@ def export(files: Sequence[str | Path], form: str, wanted: Wanted) -> str | byte
 
 def standing(files: Sequence[str | Path], wanted: Wanted) -> list[Record]:
     """The records that boards show, board by board, best first; nobody asks which of them are separable."""
-    read = (record for path in dict.fromkeys(map(Path, files)) for record in results.read(path))
-    taken = [record for record in read if wanted.takes(record)]
-    if not taken:
-        standings(files, wanted)  # says what there is instead
-    found = boards(taken, every=wanted.every)
+    found = boards([record for record, _ in taken_of(files, wanted)], every=wanted.every)
     return [entry.record for board in found for entry in board.entries]
 
 

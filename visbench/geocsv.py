@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from extract.wording import listed
 from visbench import georead, georows
 from visbench.errors import UsageError
 from visbench.record import Record
@@ -48,8 +49,8 @@ def header_to_append(beginning: bytes, path: Path) -> list[str]:
     missing = [column for column in COLUMNS if column not in header]
     if missing:
         raise UsageError(
-            f"{path} holds something else: of the columns of results it lacks {_listed(missing)}; it is left as it is; "
-            "choose another file with --results, or move it away"
+            f"{path} holds something else: of the columns of results it lacks {listed(missing, _MANY)}; it is "
+            "left as it is; choose another file with --results, or move it away"
         )
     return header
 
@@ -59,8 +60,8 @@ def read(content: bytes, path: Path) -> Iterator[tuple[int, Record | ValueError]
     missing = sorted(_CORE - set(_header(content)))
     if missing:
         raise UsageError(
-            f"{path} is no table of a geospatial bench (it lacks the columns {_listed(missing)}), and there is no "
-            f"{path.with_suffix('.jsonl').name} beside it; name the .jsonl file that a run wrote"
+            f"{path} is no table of a geospatial bench (it lacks the columns {listed(missing, _MANY)}), and there is "
+            f"no {path.with_suffix('.jsonl').name} beside it; name the .jsonl file that a run wrote"
         )
     reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig", "backslashreplace"), newline=""))
     try:
@@ -102,7 +103,3 @@ def _header(beginning: bytes) -> list[str]:
         return next(csv.reader(lines[:1]), [])
     except csv.Error:  # no table at all
         return []
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MANY]) + (f" and {len(names) - _MANY} more" if len(names) > _MANY else "")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from visbench.georows import BESIDE, CALIBRATION, METRICS, PROTOCOL, SEGMENTATION, is_number
-from visbench.record import Json, Record
+from visbench.georows import BESIDE, CALIBRATION, METRICS, PROTOCOL, SEGMENTATION
+from visbench.record import Json, Record, is_number
 from visbench.tasks import TASKS
 
 _OURS = {theirs: ours for ours, theirs in METRICS.items()}
@@ -116,7 +116,7 @@ def _chosen(row: Mapping[str, Any], probe: str | None, fixed: Json, training: Js
 
 def _better(task: str, metric: str) -> str:
     row = TASKS.get(task)
-    return "lower" if metric.startswith(_LESS) else (row.metrics.get(metric, "higher") if row else "higher")
+    return "lower" if metric.startswith(_LESS) else ((row and row.better(metric)) or "higher")
 
 
 def _known(row: Mapping[str, Any], *columns: str) -> Json:

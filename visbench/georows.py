@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from visbench.board_names import labels
-from visbench.record import Json, Record
+from visbench.record import Json, Record, is_number
 
 PROTOCOL = "torchgeo"
 METRICS = {"top1": "accuracy", "micro_map": "micro_mAP", "miou": "mIoU"}
@@ -148,8 +148,3 @@ def _said(record: Record, name: str, otherwise: Any = None) -> Any:
         if told.get(name) is not None:
             return told[name]
     return otherwise
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from visbench.task import Task
 
 _PAIRS = """\
@@ -60,23 +57,6 @@ _GRID_WARNING = (
     "easier task; the two orders may differ, so compare backbones of one grid"
 )
 
-_THRESHOLDS = [f"{each}px" for each in (1, 2, 5, 10)] + [f"{each}p" for each in ("0.5", "1", "2", "4")]
-_AT = re.compile(r"(recall|auc)@[0-9.e+-]+(px|p)")
-
-
-class _AtAny(dict[str, str]):
-    """Metrics that are also known at thresholds of one's own (--thresholds 3,7), where higher is better, too."""
-
-    def __missing__(self, name: str) -> str:
-        if _AT.fullmatch(name):
-            return "higher"
-        raise KeyError(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping, thresholds included."""
-        return self[name] if name in self or _AT.fullmatch(name) else default
-
-
 GROUPED = (
     Task(
         name="correspondence",
@@ -87,14 +67,15 @@ GROUPED = (
         measure="visbench.correspondence:Correspondence",
         probes={},
         headline="recall@5px",
-        metrics=_AtAny(
-            dict.fromkeys(
-                [f"{name}@{at}" for name in ("recall", "auc") for at in _THRESHOLDS]
-                + ["pck@0.1", "pck@0.1_pooled", "num_matches"],
-                "higher",
-            )
-            | {"mean_error_px": "lower", "median_error_px": "lower"}
-        ),
+        metrics=dict.fromkeys(  # at whatever thresholds are asked for
+            (
+                *(f"{name}@*{unit}" for name in ("recall", "auc") for unit in ("px", "p")),
+                "pck@*",
+                "num_matches",
+            ),
+            "higher",
+        )
+        | {"mean_error_px": "lower", "median_error_px": "lower"},
         shown=(
             *(
                 "recall@5px",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from extract.wording import counted
+from extract.wording import counted, listed
 
 if TYPE_CHECKING:
     from visbench.mapcheck import MapCheckup, MapReport
@@ -42,16 +42,11 @@ def text(found: MapCheckup) -> str:
             "  unread extensions: " + ", ".join(f"{end} ({count:,})" for end, count in found.ignored.items())
         )
     if found.hidden:
-        lines.append(f"  passed over: {listed(found.hidden)}")
+        lines.append(f"  passed over: {listed(found.hidden, SHOWN)}")
     if found.overlay:
         lines.append(f"  drawn: {found.overlay}")
     lines.append(f"  a run would refuse this: {found.refused}" if found.refused else "  ready to run")
     return "\n".join(lines)
-
-
-def listed(names: Sequence[str], most: int = SHOWN) -> str:
-    """The first few, and how many more."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _split(split: str, report: MapReport) -> list[str]:
@@ -70,7 +65,7 @@ def _split(split: str, report: MapReport) -> list[str]:
     lines += _items([f"{name}: {why}" for name, why in report.faults.items()], f"cannot be used in {split}")
     if report.without:
         lines.append(
-            f"  {counted(len(report.without), 'map')} of {split} without a valid pixel: {listed(report.without)}"
+            f"  {counted(len(report.without), 'map')} of {split} without a valid pixel: {listed(report.without, SHOWN)}"
         )
     if report.repeated:
         lines.append(f"  {split} repeats {counted(report.repeated, 'image')} of its own")

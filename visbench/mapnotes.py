@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from extract.ids import as_bytes
-from extract.wording import counted
-from visbench.mapcheck_text import listed
+from extract.wording import counted, listed
+from visbench.mapcheck_text import SHOWN
 from visbench.maplooks import Look
 
 if TYPE_CHECKING:
@@ -43,10 +43,12 @@ def notes(reports: Mapping[str, MapReport], kind: str, names: tuple[str, ...]) -
     for split, found in present.items():
         unseen = sorted(found - train, key=lambda name: names.index(name) if name in names else len(names))
         if split != "train" and train and unseen:
-            told.append(f"{split} has {listed(unseen)}, which no map of train shows: it cannot be learnt")
+            told.append(
+                f"{split} has {listed(unseen, SHOWN)}, which no map of train shows: it cannot be learnt"
+            )
     nowhere = [name for name in names if not any(name in found for found in present.values())]
     if nowhere and any(present.values()):
-        told.append(f"no pixel anywhere of {listed(nowhere)}")
+        told.append(f"no pixel anywhere of {listed(nowhere, SHOWN)}")
     for split, report in reports.items():
         if kind == "depth" and report.saturated > SATURATED and report.least != report.most:
             told.append(

@@ -14,12 +14,22 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from extract.wording import listed
 from visbench import results
 from visbench.board import Board, boards, newest
 from visbench.errors import UsageError, did_you_mean
-from visbench.record import Json, Record, backbone_part, board_key, digest, protocol_part, row_key, run_key
+from visbench.record import (
+    DIGITS,
+    Json,
+    Record,
+    backbone_part,
+    board_key,
+    digest,
+    protocol_part,
+    row_key,
+    run_key,
+)
 
-SHOWN = 8  # digits of a key; any unambiguous beginning of at least four names it
 LONG, MANY = 40, 12  # characters of a value, names of a list that a message shows
 _DATA = ("data", "dataset_params")  # what may differ where only shared samples are compared
 # What may differ between two records of one backbone: how its features are read, not what they are asked.
@@ -39,7 +49,7 @@ class Row:
     @property
     def key(self) -> str:
         """What a user may name the record by."""
-        return run_key(self.record)[:SHOWN]
+        return run_key(self.record)[:DIGITS]
 
 
 Pair = tuple[Row, Row]
@@ -69,23 +79,19 @@ class Lineup:
         rows = [row for board in self._boards.values() for row in self._on(board, name)]
         if rows:
             return rows
-        records = [record for record in self.records if _begins(run_key(record), name)]
-        if len({run_key(record) for record in records}) > 1:
-            keys = ", ".join(sorted({run_key(record)[: len(name) + 4] for record in records}))
-            raise UsageError(f"several records have a key that begins with {name}: {keys}")
-        if records:
-            (record,) = newest(records)
+        record = of_key(self.records, name)
+        if record is not None:
             return [self._row(record, self._boards[board_key(record)])]
         names = list(dict.fromkeys(row.record.backbone for row in self.rows))
         raise UsageError(
-            f'there is no "{name}" in {self.said}.{did_you_mean(name, names)} It has records of {_listed(names)}.'
+            f'there is no "{name}" in {self.said}.{did_you_mean(name, names)} It has records of {listed(names, MANY)}.'
         )
 
     def _on(self, board: Board, name: str) -> list[Row]:
         entries = [entry for entry in board.entries if entry.label == name]
         entries = entries or [entry for entry in board.entries if entry.record.backbone == name]
         if len(entries) > 1:
-            listed = "; ".join(f"{run_key(each.record)[:SHOWN]} {each.label}" for each in entries)
+            listed = "; ".join(f"{run_key(each.record)[:DIGITS]} {each.label}" for each in entries)
             raise UsageError(f"{name} is {len(entries)} rows of {board.title}; name one by its key: {listed}")
         return [self._row(entry.record, board) for entry in entries]
 
@@ -215,17 +221,22 @@ def is_file(name: str) -> bool:
     return name.endswith((".jsonl", ".csv"))
 
 
-def _begins(key: str, name: str) -> bool:
-    return re.fullmatch("[0-9a-f]{4,32}", name) is not None and key.startswith(name)
+def is_key(name: str) -> bool:
+    """Whether a name can be the beginning of a record's key."""
+    return re.fullmatch("[0-9a-f]{4,32}", name) is not None
+
+
+def of_key(records: Iterable[Record], name: str) -> Record | None:
+    """The newest record whose key begins with `name`; refused where these are several keys."""
+    found = [record for record in records if is_key(name) and run_key(record).startswith(name)]
+    if len({run_key(record) for record in found}) > 1:
+        keys = ", ".join(sorted({run_key(record)[: len(name) + 4] for record in found}))
+        raise UsageError(f"several records have a key that begins with {name}: {keys}")
+    return newest(found)[0] if found else None
 
 
 def _short(value: Any) -> str:
     said = "nothing" if value in (None, {}, []) else str(value)
     if re.fullmatch("[0-9a-f]{32}", said):  # a digest
-        return said[:SHOWN]
+        return said[:DIGITS]
     return said if len(said) <= LONG else f"{said[: LONG // 2]}…"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
-    return ", ".join(names[:MANY]) + more

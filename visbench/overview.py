@@ -19,7 +19,7 @@ from visbench import layout
 from visbench.board import Board, Entry
 from visbench.board_text import number
 from visbench.layout import Cell, Column
-from visbench.record import row_key
+from visbench.record import DIGITS, row_key
 
 LEVELS = ("high", "mid", "low")
 LEAST = 4  # rows that two boards must share before their orders are compared: of three, half of all orders are alike
@@ -171,7 +171,7 @@ def _names(boards: Sequence[Board]) -> list[str]:
         [record.probe or "" for record in records],
         [record.dataset for record in records],
         [f"max_warp {record.task_params.get('max_warp', 'none')}" for record in records],
-        [board.key[:8] for board in boards],
+        [board.key[:DIGITS] for board in boards],
     ):
         often = Counter(names)
         names = [

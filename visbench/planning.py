@@ -43,11 +43,17 @@ def planned(task: Task, options: Options, source: Source, run: RunData, measure:
         feature_mode="dense" if any(not tap_names.parse(tap).pooled for tap in taps) else "pooled",
         feature_dtype=options.dtype,
         seed=options.seed,
-        better=task.metrics[told["headline"]],
+        better=_better(task, str(told["headline"])),
         notes=options.notes,
         caller=options.caller,
         **told,
     )
+
+
+def _better(task: Task, headline: str) -> str:
+    way = task.better(headline)
+    assert way is not None, f"{task.name} does not say which way its headline {headline} points"
+    return way
 
 
 def finished(record: Record, source: Source, outcome: Outcome, **told: Any) -> Record:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from os import PathLike, fspath
 from typing import Any, Self
 
+DIGITS = 8  # of a key that a person is shown; any unambiguous beginning of at least four names it
 SCHEMA_VERSION = 1  # fields are only ever added
 
 Json = dict[str, Any]
@@ -269,6 +270,11 @@ def _name_what_cannot(value: Any, name: str) -> None:
         except _CannotHoldError:
             _name_what_cannot(item, place)
     raise TypeError(f"{name} is a {type(value).__name__}, which a record cannot hold") from None
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number and no bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _as_record(record: Record | Mapping[str, Any]) -> Record:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import click
 
 from visbench import results
-from visbench.board import newest
 from visbench.errors import UsageError
-from visbench.opponents import SHOWN, differing, in_words
+from visbench.opponents import differing, in_words, is_key, of_key
 from visbench.pipeline import Session
 from visbench.planning import planned
-from visbench.record import Record, backbone_part, protocol_part, run_key
+from visbench.record import DIGITS, Record, backbone_part, protocol_part, run_key
 from visbench.sources import Source
 from visbench.suiting import asked, words
 from visbench.suiting.file import Table
@@ -84,20 +82,17 @@ class Reproduction:
 
 def find(key: str, file: str | Path) -> Record:
     """The newest record of `file` whose key begins so."""
-    if not re.fullmatch("[0-9a-f]{4,32}", key):
+    if not is_key(key):
         raise UsageError(
             f'"{key}" is no key of a record: give its first digits, four at least, as `visbench compare` prints them'
         )
     read = results.read(file)
-    found = [record for record in read if run_key(record).startswith(key)]
-    if not found:
-        known = ", ".join(f"{run_key(record)[:SHOWN]} ({_title(record)})" for record in read[-3:])
+    found = of_key(read, key)
+    if found is None:
+        known = ", ".join(f"{run_key(record)[:DIGITS]} ({_title(record)})" for record in read[-3:])
         last = f"; its last records are {known}" if known else ""
         raise UsageError(f"no record of {file} has a key that begins with {key}{last}")
-    if len({run_key(record) for record in found}) > 1:
-        listed = ", ".join(sorted({run_key(record)[: len(key) + 4] for record in found}))
-        raise UsageError(f"several records have a key that begins with {key}: {listed}")
-    return newest(found)[0]
+    return found
 
 
 def reproduce(
@@ -122,7 +117,7 @@ def reproduce(
     then, now = (each.metrics.get(str(record.headline)) for each in (record, result.record))
     ends = record.intervals.get(str(record.headline))
     return Reproduction(
-        run_key(record)[:SHOWN],
+        run_key(record)[:DIGITS],
         _title(record),
         str(record.headline),
         then,
@@ -135,7 +130,7 @@ def reproduce(
 
 def _refuse_lost(record: Record, data: str | Path | None) -> None:
     """Refuse what a record holds too little of."""
-    what = f"the record {run_key(record)[:SHOWN]} ({_title(record)})"
+    what = f"the record {run_key(record)[:DIGITS]} ({_title(record)})"
     if "code" in record.backbone_spec.get("options", {}) and not _registered(record.backbone):
         raise UsageError(
             f"{what} is of a module of somebody's own, which a record cannot hold, so it cannot be run again; "
@@ -165,7 +160,7 @@ def _registered(name: str) -> bool:
 def _session(
     record: Record, data: str, told: Sequence[str], *, store: Any = None, device: str | None = None
 ) -> Session:
-    task, where = get_task(record.task), f"the record {run_key(record)[:SHOWN]}"
+    task, where = get_task(record.task), f"the record {run_key(record)[:DIGITS]}"
     swept = asked.sweeps(record)
     command = words.command_of(task, sweeps=swept)
     names = words.names_of(command)

@@ -9,12 +9,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from extract.wording import listed
 from visbench import opponents, results
 from visbench.board import Board, boards
 from visbench.errors import UsageError, did_you_mean
-from visbench.record import Json, Record, protocol_part
+from visbench.record import DIGITS, Json, Record, protocol_part
 from visbench.separable import Paired
-from visbench.tasks import TASKS
+from visbench.tasks import better
 
 MANY = 8  # names that a message lists
 
@@ -50,10 +51,7 @@ def standings(files: Sequence[str | Path], wanted: Wanted = Wanted()) -> list[Bo
 
 def judged(files: Sequence[str | Path], wanted: Wanted = Wanted()) -> tuple[list[Board], Paired]:
     """The same, with what tells their rows apart."""
-    read = [(record, path) for path in dict.fromkeys(map(Path, files)) for record in results.read(path)]
-    taken = [(record, path) for record, path in read if wanted.takes(record)]
-    if not taken:
-        raise UsageError(_nothing([record for record, _ in read], files, wanted))
+    taken = taken_of(files, wanted)
     by = {} if wanted.by is None else _directions([record for record, _ in taken], wanted.by)
     if wanted.by is not None:
         taken = [(record, path) for record, path in taken if record.metrics.get(wanted.by) is not None]
@@ -61,9 +59,18 @@ def judged(files: Sequence[str | Path], wanted: Wanted = Wanted()) -> tuple[list
     found = boards([record for record, _ in taken], by=by, separable=paired, every=wanted.every)
     named = [each for each in found if each.key.startswith(wanted.board or "")]
     if not named:
-        keys = ", ".join(f"{each.key[:8]} {each.title}" for each in found[:MANY])
+        keys = ", ".join(f"{each.key[:DIGITS]} {each.title}" for each in found[:MANY])
         raise UsageError(f"there is no board {wanted.board}; there are {keys}")
     return named, paired
+
+
+def taken_of(files: Sequence[str | Path], wanted: Wanted) -> list[tuple[Record, Path]]:
+    """The records that are wanted, each with its file; refused, with what there is instead, where there is none."""
+    read = [(record, path) for path in dict.fromkeys(map(Path, files)) for record in results.read(path)]
+    taken = [(record, path) for record, path in read if wanted.takes(record)]
+    if not taken:
+        raise UsageError(_nothing([record for record, _ in read], files, wanted))
+    return taken
 
 
 def single(found: Sequence[Board]) -> Board:
@@ -76,9 +83,9 @@ def single(found: Sequence[Board]) -> Board:
 
     first, second = nearest = min(combinations(found, 2), key=lambda pair: len(apart_in(pair)))
     raise UsageError(
-        f"these records make {len(found)} boards, and may not stand on one: {first.key[:8]} ({first.title}) and "
-        f"{second.key[:8]} ({second.title}) differ in {opponents.in_words(apart_in(nearest))}; choose one, as with "
-        f"board={first.key[:8]}"
+        f"these records make {len(found)} boards, and may not stand on one: {first.key[:DIGITS]} ({first.title}) "
+        f"and {second.key[:DIGITS]} ({second.title}) differ in {opponents.in_words(apart_in(nearest))}; choose one, as "
+        f"with board={first.key[:DIGITS]}"
     )
 
 
@@ -92,17 +99,16 @@ def _directions(records: Sequence[Record], metric: str) -> dict[str, tuple[str, 
     if not has:
         known = dict.fromkeys(name for record in records for name in record.metrics)
         raise UsageError(
-            f'no record has a metric "{metric}".{did_you_mean(metric, known)} There are {_listed(list(known))}.'
+            f'no record has a metric "{metric}".{did_you_mean(metric, known)} There are {listed(list(known), MANY)}.'
         )
     found = {}
     for record in has:
-        task = TASKS.get(record.task)
-        better = record.better if metric == record.headline else task.metrics.get(metric) if task else None
-        if better is None:
+        way = better(record, metric)
+        if way is None:
             raise UsageError(
                 f"nobody says whether a higher {metric} of {record.task} is better; choose another metric"
             )
-        found[record.task] = (metric, better)
+        found[record.task] = (metric, way)
     left = dict.fromkeys(record.task for record in records if record.task not in found)
     if left:
         warnings.warn(f"left out, having no {metric}: {', '.join(left)}", stacklevel=3)
@@ -120,10 +126,5 @@ def _nothing(records: Sequence[Record], files: Sequence[str | Path], wanted: Wan
         for asked in wanted.backbones if field == "backbone" else [given] if given else []:
             if asked not in there:
                 near = did_you_mean(asked, there)
-                return f'there is no record of the {field} "{asked}" in {where}.{near} There are {_listed(there)}.'
+                return f'there is no record of the {field} "{asked}" in {where}.{near} There are {listed(there, MANY)}.'
     return f"no record in {where} is all of that at once"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
-    return ", ".join(names[:MANY]) + more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +21,7 @@ class Task:
     measure: str  # import path of the class that turns features into an outcome
     probes: Mapping[str, str]  # name → what it is; the first is the default, none where nothing is learnt
     headline: str
-    metrics: Mapping[str, str]  # name → "higher" or "lower" is better
+    metrics: Mapping[str, str]  # name, where * stands for anything → "higher" or "lower" is better
     fitted: bool = True  # False: nothing is learnt, so a training set would not be used
     reading: str = "visbench.reading:Pooled"  # import path of what reads the stored features for it
     opening: str = "visbench.opening:labelled"  # import path of what opens its data
@@ -37,6 +38,11 @@ class Task:
     def default_probe(self) -> str | None:
         """The probe that runs when none is named."""
         return next(iter(self.probes), None)
+
+    def better(self, metric: str) -> str | None:
+        """ "higher" or "lower"; None of a metric that the task does not rank by."""
+        exact = self.metrics.get(metric)
+        return exact or next((way for name, way in self.metrics.items() if fnmatchcase(metric, name)), None)
 
     def measurement(self) -> Any:
         """What `measure` names; brings in JAX."""

@@ -16,6 +16,7 @@ from visbench.task import Task
 
 if TYPE_CHECKING:
     from visbench.options import Options
+    from visbench.record import Record
 
 
 _LABELLED_IMAGES = """\
@@ -123,6 +124,13 @@ def get_task(name: str) -> Task:
             f'there is no task "{name}".{did_you_mean(name, TASKS)} `visbench list tasks` names all.'
         )
     return TASKS[name]
+
+
+def better(record: Record, metric: str) -> str | None:
+    """ "higher" or "lower"; None where nobody says which way a metric of a record points."""
+    if metric == record.headline:
+        return record.better
+    return TASKS[record.task].better(metric) if record.task in TASKS else None
 
 
 def probe_name(task: Task, probe: str | None, options: Options) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +94,9 @@ def _drawn(found: list[Any], form: str) -> str:
     from visbench import board_formats
     from visbench.standings import single
 
-    if form == "json":
-        return json.dumps([board_formats.as_dict(each) for each in found], indent=2, ensure_ascii=False)
     if form == "csv":  # whose columns are those of one board
-        return board_formats.csv(single(found)).rstrip()
-    formats: dict[str, Callable[[Any], str]] = {
-        "md": board_text.markdown,
-        "latex": board_formats.latex,
-        "html": board_formats.html,
-    }
-    return "\n".join(map(formats[form], found)).rstrip()
+        found = [single(found)]
+    return board_formats.drawn(found, form)
 
 
 @click.command(cls=Command)

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from extract.wording import listed
 from probes import dense
 from probes.maps.normals import Normals
 from visbench.dense.kinds import KINDS
@@ -83,9 +84,9 @@ def unseen(learnt: Stream, rows: np.ndarray, scored: Stream, classes: Sequence[s
     names = [classes[label] for label in sorted(asked - shown)]
     if not names:
         return []
-    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     return [
-        f"no training image shows {listed}, which the scored split has: the head cannot find what it never saw"
+        f"no training image shows {listed(names, NAMED)}, which the scored split has: the head cannot "
+        "find what it never saw"
     ]
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from visbench.figures.numbers import is_number, plain, short
+from visbench.figures.numbers import plain, short
+from visbench.record import is_number
 
 _LOG = ("learning_rate", "weight_decay", "C", "l2", "temperature", "shots")
 _ORDINAL = ("layer", "k")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from visbench.layout import printable
+from visbench.record import is_number
 
 
 def decimals(scores: Iterable[float]) -> int:
@@ -60,8 +61,3 @@ def plain(value: Any) -> Any:
 def finite(value: Any) -> float:
     """The number; NaN for none and for what is not finite."""
     return float(value) if value is not None and math.isfinite(value) else math.nan
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number and no bool."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -92,7 +92,7 @@ class Seen:
         if metric not in found:
             raise UsageError(f"{task.name} keeps no {metric} of each {self.noun}; it has {', '.join(found)}")
         base = metric.removesuffix("_per_image")
-        lower = task.metrics.get(metric, task.metrics.get(base, self.result.record.better)) == "lower"
+        lower = (task.better(metric) or task.better(base) or self.result.record.better) == "lower"
         return Scores(metric, np.asarray(found[metric], float), lower, badness, part)
 
     def picture(self, row: int, side: int) -> Image.Image:
