@@ -21,7 +21,7 @@ from visbench.data import RunData
 from visbench.errors import UsageError
 from visbench.options import Options
 from visbench.outcome import Outcome
-from visbench.paired import Pairs
+from visbench.paired import Marked, Pairs
 from visbench.trials import Trials
 
 SETTINGS = ("max_warp", "num_corr", "ratio", "mutual", "units", "thresholds")
@@ -105,14 +105,12 @@ class Correspondence:
         centres = metrics.centres(height, width, float(pairs.side))
         tallies = []
         for rows, first, second in pairs.blocks():
-            truth, known = pairs.truth(rows, centres)
-            inside = ((truth >= 0) & (truth <= pairs.side)).all(axis=-1)
-            matches = self._matched(_flat(first), _flat(second))
+            matches, truth, scored = self.matched(pairs, rows, first, second)
             tally = metrics.evaluate(
                 matches,
                 centres,
-                np.where(known[..., None], truth, 0.0),
-                known if self.classic else known & inside,
+                truth,
+                scored,
                 patch=pairs.side / width,
                 pixels=self.pixels,
                 patches=self.patches,
@@ -127,9 +125,7 @@ class Correspondence:
         room = bucket(max(1, *(len(each.visible) for each in pairs.groups.truth["relation"])))
         told: list[tuple[metrics.Points, metrics.Points, int]] = []
         for rows, first, second in pairs.blocks():
-            marked = pairs.marks(rows, room, everywhere=self.classic)
-            tokens = matching.at_points(first, marked.places.astype(np.float32), float(pairs.side))
-            matches = matching.match(tokens, _flat(second), ratio=None, source_mask=marked.visible)
+            matches, marked = self.pointed(pairs, rows, first, second, room)
             nearest = metrics.nearest(centres, marked.wanted)
             found, least = (
                 metrics.pck(
@@ -156,8 +152,24 @@ class Correspondence:
             outcome.context["points_outside"] = outside
         return outcome
 
-    def _matched(self, first: np.ndarray, second: np.ndarray) -> Any:
-        return matching.match(first, second, ratio=self.ratio, num_corr=self.num_corr, mutual=self.mutual)
+    def matched(
+        self, pairs: Pairs, rows: np.ndarray, first: np.ndarray, second: np.ndarray
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Of some pairs, with their grids: the matches, (b, n, 2) where patches belong, (b, n) which are scored."""
+        truth, known = pairs.truth(rows, metrics.centres(*pairs.grid, float(pairs.side)))
+        inside = ((truth >= 0) & (truth <= pairs.side)).all(axis=-1)
+        matches = matching.match(
+            _flat(first), _flat(second), ratio=self.ratio, num_corr=self.num_corr, mutual=self.mutual
+        )
+        return matches, np.where(known[..., None], truth, 0.0), known if self.classic else known & inside
+
+    def pointed(
+        self, pairs: Pairs, rows: np.ndarray, first: np.ndarray, second: np.ndarray, room: int
+    ) -> tuple[Any, Marked]:
+        """Of some pairs, with their grids: the matches of up to `room` marked points, and these."""
+        marked = pairs.marks(rows, room, everywhere=self.classic)
+        tokens = matching.at_points(first, marked.places.astype(np.float32), float(pairs.side))
+        return matching.match(tokens, _flat(second), ratio=None, source_mask=marked.visible), marked
 
     def _outcome(self, found: Mapping[str, np.ndarray]) -> Outcome:
         """Means over pairs with intervals from resampling pairs; ceilings are context."""

@@ -11,6 +11,7 @@ from visbench import board_formats, geocsv, results
 from visbench.board import boards
 from visbench.errors import UsageError
 from visbench.record import Record
+from visbench.replacing import replacing
 from visbench.standings import Wanted, standings, taken_of
 
 BOARDS = ("latex", "md", "html", "json")
@@ -92,11 +93,7 @@ def write(out: Path, content: str | bytes, sources: Iterable[str | Path]) -> Non
         what = "a folder" if out.is_dir() else "what is exported"
         raise UsageError(f"{out} is {what}; name another file with -o")
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
+    with replacing(out) as draft:
         draft.write_bytes(
             content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
         )
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -54,10 +54,7 @@ def palette(size: int) -> np.ndarray:
 def colours(target: np.ndarray, kind: str, classes: int = 0) -> np.ndarray:
     """(h, w, 3) uint8: what a map looks like."""
     good = valid(target, kind)
-    rows, columns = np.indices(good.shape) // 4
-    shown: np.ndarray = (
-        np.where(((rows + columns) % 2 == 0)[..., None], 235, 215).astype(np.uint8).repeat(3, axis=-1)
-    )
+    shown = chequers(good.shape)
     if not good.any():
         return shown
     if kind in ("labels", "foreground"):
@@ -68,6 +65,15 @@ def colours(target: np.ndarray, kind: str, classes: int = 0) -> np.ndarray:
         low, high = _range(target, good)
         shown[good] = ramp((target[good] - low) / max(high - low, 1e-12))
     return shown
+
+
+def chequers(shape: Sequence[int]) -> np.ndarray:
+    """(h, w, 3) uint8: what stands where a map says nothing."""
+    rows, columns = np.indices(shape) // 4
+    found: np.ndarray = (
+        np.where(((rows + columns) % 2 == 0)[..., None], 235, 215).astype(np.uint8).repeat(3, axis=-1)
+    )
+    return found
 
 
 def ramp(share: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from visbench import results, samples
 from visbench.errors import UsageError
 from visbench.record import Record, written
+from visbench.replacing import replacing
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,5 @@ def _copy(source: Path, target: Path) -> None:
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with replacing(target) as draft:
         shutil.copyfile(source, draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ A sweep is a run over a grid: the same session, the same search, more settings.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,6 +88,14 @@ class Session:
     def taps(self) -> list[str]:
         """Every tap that a measurement asks for."""
         return list(dict.fromkeys(tap for measure in self.measures for tap in measure.taps))
+
+    def only(self, source: Source, measures: Sequence[Any] | None = None) -> Session:
+        """The same session with one backbone, and these of its measurements; nothing is opened or read again."""
+        alone = copy.copy(self)
+        alone.sources = [source]
+        if measures is not None:
+            alone.measures = list(measures)
+        return alone
 
     def run(self) -> Iterator[Result]:
         """One result for each backbone and measurement, each appended to the results as it comes."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from visbench import board_text
 from visbench.errors import UsageError
+from visbench.replacing import replacing
 from visbench.standings import Wanted, single, standings
 
 _MARK = re.compile(r"^[ \t]*<!-- *visbench:(\w+) *(.*?) *-->[ \t]*$", re.MULTILINE)
@@ -69,12 +70,8 @@ def write(page: Path, files: Sequence[str] = ()) -> bool:
     old, new = render(page, files)
     if old == new:
         return False
-    draft = page.with_name(f".{page.name}.draft")
-    try:
+    with replacing(page) as draft:
         draft.write_bytes(new.encode())
-        draft.replace(page)
-    finally:
-        draft.unlink(missing_ok=True)
     return True
 
 

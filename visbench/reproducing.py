@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -111,9 +110,7 @@ def reproduce(
     _refuse_lost(record, data)
     session = _session(record, str(data), told, store=store, device=device)
     source, measure = _planned(record, session)
-    alone = copy.copy(session)
-    alone.sources, alone.measures = [source], [measure]
-    (result,) = alone.run()
+    (result,) = session.only(source, [measure]).run()
     then, now = (each.metrics.get(str(record.headline)) for each in (record, result.record))
     ends = record.intervals.get(str(record.headline))
     return Reproduction(

@@ -41,10 +41,17 @@ def tally(
         kept = checks.check_mask(mask, len(logits))
         logits, labels = np.asarray(logits)[kept], np.asarray(labels)[kept]
     rows = per_sample(logits, labels, num_classes=num_classes)
-    cells = np.asarray(labels, np.int64) * num_classes + rows["prediction"]
-    confusion = np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
-    top5 = rows.get("top5", np.ones(len(cells), bool))
-    return Tally(confusion, int(rows["top1"].sum()), int(top5.sum()), float(rows["loss"].sum()), len(cells))
+    table = confusion(np.asarray(labels), rows["prediction"], num_classes=num_classes)
+    top5 = rows.get("top5", np.ones(len(labels), bool))
+    return Tally(table, int(rows["top1"].sum()), int(top5.sum()), float(rows["loss"].sum()), len(labels))
+
+
+def confusion(
+    labels: Int[np.ndarray, " n"], predictions: Int[np.ndarray, " n"], *, num_classes: int
+) -> Int[np.ndarray, "c c"]:
+    """How many rows of each class (down) are said to be of which (across)."""
+    cells = np.asarray(labels, np.int64) * num_classes + predictions
+    return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
 
 
 def add(first: Tally, second: Tally) -> Tally:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from extract.datasets import ImageSet
-from extract.geometry import axes
+from extract.framed_boxes import back
 from extract.images import header
 from probes.boxes.masks import SIDE
 from visbench.boxes.judging import pasted
@@ -37,11 +37,7 @@ class BoxPredictor(DensePredictor):
                 shown = header(
                     images.sources[position], name=images.names[position], max_pixels=sight.max_pixels
                 )
-                rows, columns = axes(shown.height, shown.width, side)
-                found[:, 0:4:2], found[:, 1:4:2] = (
-                    columns.out_of(found[:, 0:4:2]),
-                    rows.out_of(found[:, 1:4:2]),
-                )
+                found[:, :4] = back(found[:, :4], (shown.height, shown.width), side)
             yield found
 
 

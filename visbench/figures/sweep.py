@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from visbench.errors import UsageError
 from visbench.figures.grid import compared, grids
 from visbench.figures.panels import Block, arrange
 from visbench.layout import printable
+from visbench.replacing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,18 +64,15 @@ def draw(
     """
     check(path)
     path = Path(path)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     suffix = path.suffix.lower()
     with _look():
         page = figure(trials, axes, metric=metric, better=better, title=title, caption=caption)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            page.savefig(draft, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
-            draft.replace(path)
+            with replacing(path) as draft:
+                page.savefig(draft, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
         except OSError as error:
             raise _unwritable(path, error) from error
-        finally:
-            draft.unlink(missing_ok=True)
 
 
 def figure(

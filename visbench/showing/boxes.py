@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from extract.datasets.objects import PLAIN
+from probes.metrics import detection as metric
 from visbench.mapoverlay import palette
 from visbench.showing import legends, words
 from visbench.showing.choosing import Scores
@@ -108,12 +109,10 @@ def operating_point(found: Sequence[np.ndarray], objects: Sequence[np.ndarray]) 
 
 def box_ious(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(k, m) intersection over union."""
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
-    both = np.clip(high - low, 0, None).prod(axis=-1)
-    areas = [np.clip(each[:, 2:] - each[:, :2], 0, None).prod(axis=-1) for each in (first, second)]
-    union = areas[0][:, None] + areas[1][None] - both
-    return np.asarray(both / np.where(union > 0, union, 1))
+    said, true = (
+        np.pad(each[:, :4], ((0, 0), (0, 2))) for each in (first, second)
+    )  # as plain rows of one class
+    return np.asarray(metric.box_overlaps(said[None], true[None])[0])
 
 
 def draw_truth(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw
 
+from probes.metrics import classification
 from visbench.mapoverlay import ramp
 from visbench.showing import legends, words
 from visbench.showing.choosing import Scores
@@ -80,8 +81,7 @@ def confusion(seen: Seen, shown: str) -> Image.Image:
 
 def counted(labels: np.ndarray, said: np.ndarray, classes: int) -> np.ndarray:
     """(c, c) images by true class (rows) and by the class that was said (columns)."""
-    flat = np.bincount(np.asarray(labels) * classes + np.asarray(said), minlength=classes * classes)
-    return flat.reshape(classes, classes)
+    return classification.confusion(np.asarray(labels), np.asarray(said), num_classes=classes)
 
 
 def matrix(counts: np.ndarray, names: Sequence[str], totals: np.ndarray) -> Image.Image:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from visbench.errors import UsageError
 from visbench.options import make_options
+from visbench.replacing import replacing
 from visbench.showing.choosing import Wanted, chosen, said, wanted
 from visbench.task import Task
 from visbench.tasks import get_task
@@ -128,9 +129,5 @@ def refuse_place(out: str | Path, data: Any) -> Path:
 
 def save(image: Image.Image, path: Path) -> None:
     """Write it in one step: a file that was there is whole until the new one is."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        image.save(part, "PNG", optimize=False)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as draft:
+        image.save(draft, "PNG", optimize=False)

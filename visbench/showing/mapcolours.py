@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from visbench.maplooks import valid as _valid
-from visbench.mapoverlay import colours, palette, ramp
+from visbench.mapoverlay import chequers, palette, ramp
 from visbench.showing import words
 
 DISCRETE = ("labels", "foreground")
@@ -98,7 +98,7 @@ def _paled(pixels: np.ndarray, strength: np.ndarray) -> np.ndarray:
 
 def looks(values: np.ndarray, kind: str, ranges: Ranges, good: np.ndarray, classes: int) -> np.ndarray:
     """(S, S, 3) uint8 of a map; where it says nothing, grey chequers."""
-    shown = colours(np.full(good.shape, -1.0), "response")  # chequers
+    shown = chequers(good.shape)
     if kind in DISCRETE:
         shown[good] = palette(max(classes, int(values[good].max(initial=0)) + 1))[values[good]]
     elif kind in ("normals", "orientation"):

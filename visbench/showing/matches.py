@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from probes import matching
 from probes.metrics import correspondence as metrics
 from visbench.mapoverlay import ramp
 from visbench.paired import Pairs
@@ -104,22 +103,13 @@ def lines_of(pairs: Pairs, row: int, measure: Any) -> Lines:
     """The matches of a pair that are scored."""
     one, two = (view.read(np.array([row])) for view in (pairs.first, pairs.second))
     centres, rows = metrics.centres(*pairs.grid, float(pairs.side)), np.array([row])
-    flat = two.reshape(1, -1, two.shape[-1])
     if pairs.marked:
         relation = pairs.groups.truth["relation"][row]
-        marked = pairs.marks(rows, len(relation.visible), everywhere=measure.classic)
-        tokens = matching.at_points(one, marked.places.astype(np.float32), float(pairs.side))
-        said = matching.match(np.asarray(tokens), flat, ratio=None, source_mask=marked.visible)
+        said, marked = measure.pointed(pairs, rows, one, two, len(relation.visible))
         first, truth, kept = marked.places[0], marked.wanted[0], marked.visible[0]
     else:
-        truths, known = pairs.truth(rows, centres)
-        inside = np.asarray(((truths >= 0) & (truths <= pairs.side)).all(axis=-1))
-        source = one.reshape(1, -1, one.shape[-1])
-        said = matching.match(
-            source, flat, ratio=measure.ratio, num_corr=measure.num_corr, mutual=measure.mutual
-        )
-        first, truth = centres, truths[0]
-        kept = said.kept[0] & known[0] & (inside[0] | measure.classic)
+        said, truths, scored = measure.matched(pairs, rows, one, two)
+        first, truth, kept = centres, truths[0], said.kept[0] & scored[0]
     found = centres[said.target[0]]
     errors = np.asarray(metrics.errors(found[kept], truth[kept]))
     return Lines(first[kept], found[kept], errors)

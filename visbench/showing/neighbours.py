@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
+from probes import knn
 from visbench.showing import legends
 from visbench.showing.choosing import Scores
 from visbench.showing.page import Row, Tile, page
@@ -37,10 +38,8 @@ def draw(seen: Seen, rows: np.ndarray, found: Scores, shown: str) -> Image.Image
 
 def nearest(features: np.ndarray, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """(q, k) places and cosines of the rows nearest to some of the rows (n, d), themselves left out."""
-    rows: np.ndarray = features.astype(np.float32)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows = rows / np.where(length > 0, length, 1)
-    cosines = rows[queries] @ rows.T
-    cosines[np.arange(len(queries)), queries] = -np.inf
-    places = np.argsort(-cosines, axis=1, kind="stable")[:, : min(count, len(rows) - 1)]
-    return places, np.take_along_axis(cosines, places, axis=1)
+    cosines, places = knn.search(features[queries], features, k=min(count + 1, len(features)))
+    own = places == np.asarray(queries)[:, None]
+    own[~own.any(axis=1), -1] = True  # behind many copies of itself it is not among the nearest
+    kept = len(queries), places.shape[1] - 1
+    return places[~own].reshape(kept), cosines[~own].reshape(kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -153,11 +153,6 @@ def enlarged(pixels: np.ndarray, side: int, *, smooth: bool = False) -> Image.Im
     """(h, w, 3) uint8 at `side` pixels; blocks stay blocks unless it is to be `smooth`."""
     how = Image.Resampling.BICUBIC if smooth else Image.Resampling.NEAREST
     return Image.fromarray(pixels).resize((side, side), how)
-
-
-def common(names: Sequence[str]) -> str:
-    """Names in one line."""
-    return ", ".join(names)
 
 
 def _version() -> str:

@@ -78,7 +78,7 @@ def of_suite(jobs: Sequence[Job]) -> Forecast:
     total, names, devices = Cost("together"), dict[str, None](), dict[str, None]()
     for parts in parts_of(jobs):
         names |= dict.fromkeys(part.source.asked for part in parts)
-        todo = [part for part in parts if part.pending]
+        todo = [(part, _plan(part)) for part in parts if part.pending]
         rate, device = _rate(todo)
         devices |= {device: None} if device else {}
         for part in parts:
@@ -86,9 +86,9 @@ def of_suite(jobs: Sequence[Job]) -> Forecast:
             cost.records += len(part.pending)
             cost.answered += len(part.job.session.measures) - len(part.pending)
             cost.fits += sum(getattr(measure, "fits", 0) for measure in part.pending)
-        for part in todo:
-            _add(costs[part.job.table.number], _plan(part), rate)
-        for each in wanted(todo):
+        for part, plan in todo:
+            _add(costs[part.job.table.number], plan, rate)
+        for each in wanted([part for part, _ in todo]) if todo else ():
             plan = planning.make(
                 each.source.spec,
                 each.taps,
@@ -109,10 +109,10 @@ def _plan(part: Part) -> Plan:
     return planning.make(source.spec, source.taps, ids, store=session.store, dtype=session.options.dtype)
 
 
-def _rate(parts: Sequence[Part]) -> tuple[float, str | None]:
+def _rate(todo: Sequence[tuple[Part, Plan]]) -> tuple[float, str | None]:
     """Seconds a forward pass, as one of the parts knows or measures it, and on which device."""
-    for part in parts:
-        if _plan(part).passes:
+    for part, plan in todo:
+        if plan.passes:
             (cost,) = of_run(part.session(part.pending)).backbones
             return cost.seconds / cost.passes, cost.device
     return 0.0, None

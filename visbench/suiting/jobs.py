@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,11 +49,7 @@ class Part:
 
     def session(self, pending: Sequence[Any] | None = None) -> Session:
         """The session with this backbone alone, and these measurements; by default all of them."""
-        alone = copy.copy(self.job.session)
-        alone.sources = [self.source]
-        if pending is not None:
-            alone.measures = list(pending)
-        return alone
+        return self.job.session.only(self.source, pending)
 
 
 class Opening:
