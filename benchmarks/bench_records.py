@@ -13,13 +13,11 @@ import csv
 import json
 import multiprocessing
 import time
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
+from bench_statistics import seconds
 
 from visbench import results, samples
 from visbench.board import boards
@@ -28,17 +26,6 @@ from visbench.separable import Paired
 from visbench.standings import Wanted, standings
 
 N, WRITERS = 500, 8
-
-
-def seconds(work: Callable[[], Any], repeats: int) -> tuple[float, float, Any]:
-    """Median wall and CPU time, and the last answer."""
-    walls, cpus, answer = [], [], None
-    for _ in range(repeats):
-        start = time.perf_counter(), time.process_time()
-        answer = work()
-        walls.append(time.perf_counter() - start[0])
-        cpus.append(time.process_time() - start[1])
-    return median(walls), median(cpus), answer
 
 
 def record(dataset: int, layer: int, backbone: int, turn: int, top1: float, reference: str | None) -> Record:

@@ -74,7 +74,7 @@ def check(
     reports: dict[str, SplitReport] = {}
     ids: dict[str, np.ndarray] = {}  # of those that can be read, with their names
     names: dict[str, list[str]] = {}
-    headers: list[Header] = []
+    shown: dict[str, list[Header | None]] = {}
     kinds: Counter[str] = Counter()
     with console.progress("checking", splits.name, total=total) as advance:
         for split, images in looked.items():
@@ -86,9 +86,10 @@ def check(
             counts = dict(zip(images.classes, images.subset(good).counts.tolist(), strict=True))
             reports[split] = SplitReport(len(images), counts, bad, duplicates.within(ids[split]))
             seen = [look for look in looks if not isinstance(look, str)]
-            headers += [looked for looked, _ in seen]
+            shown[split] = [None if isinstance(look, str) else look[0] for look in looks]
             kinds.update(kind for _, kind in seen if kind)
     twins = duplicates.between(ids, names)
+    headers = [each for split in shown.values() for each in split if each is not None]
     return Checkup(
         name=splits.name,
         splits=reports,
@@ -99,8 +100,8 @@ def check(
         kinds=dict(kinds),
         ignored=dict(splits.ignored),
         hidden=list(splits.hidden),
-        refused=_refusal(splits, reports, labelled=labelled) or truthnotes.refusal(splits, max_pixels),
-        notes=truthnotes.notes(splits),
+        refused=_refusal(splits, reports, labelled=labelled) or truthnotes.refusal(splits, shown),
+        notes=truthnotes.notes(splits, shown),
     )
 
 

@@ -14,7 +14,7 @@ from visbench.record import Record
 from visbench.replacing import replacing
 from visbench.standings import Wanted, standings, taken_of
 
-BOARDS = ("latex", "md", "html", "json")
+BOARDS = tuple(form for form in board_formats.FORMATS if form != "csv")  # csv has rows of its own here
 FORMATS = ("csv", "wide", "parquet", *BOARDS)
 
 

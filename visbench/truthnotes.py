@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,44 +14,67 @@ from extract.datasets.objects import CROWD, IGNORED, PLAIN, Objects
 from extract.datasets.relations import Keypoints
 from extract.errors import InputError, UnreadableImageError
 from extract.framed_boxes import check_marks
-from extract.images import MAX_PIXELS, Header, header
+from extract.images import Header, header
 from extract.wording import counted
 
 Size = tuple[int, int]
+Shown = Mapping[
+    str, Sequence[Header | None]
+]  # split → the header of each image, None of one that cannot be read
 
 SHOWN = 12  # classes that are named; the rest is counted
 SMALL = 1 / 16  # of the shorter side of an image: narrower objects fall between the patches of most backbones
 
 
-def refusal(opened: Splits, max_pixels: int = MAX_PIXELS) -> str | None:
-    """Why a run would not take the objects that are marked: they lie off their images, or out of a backbone's sight."""
+def headers(opened: Splits) -> Shown:
+    """Those of the images with marks; None of one that cannot be read, which is said elsewhere."""
+
+    def read(images: ImageSet, row: int) -> Header | None:
+        try:
+            return header(images.sources[row])
+        except UnreadableImageError:
+            return None
+
+    return {
+        split: [read(images, row) for row in range(len(images))]
+        for split, images in opened.items()
+        if isinstance(images.targets, Objects)
+    }
+
+
+def refusal(opened: Splits, shown: Shown | None = None) -> str | None:
+    """Why a run would not take the objects that are marked: they lie off their images, or out of a backbone's sight.
+
+    `shown` are the headers of the images of every split that has marks; what is not given is read.
+    """
+    shown = headers(opened) if shown is None else shown
     for split, images in opened.items():
         if not isinstance(images.targets, Objects):
             continue
         seen = 0
-        for row, marks in enumerate(images.objects.marks):
-            shown = _header(images, row, max_pixels)
-            if shown is None or not len(marks):
+        for name, marks, image in zip(images.names, images.objects.marks, shown[split], strict=True):
+            if image is None or not len(marks):
                 continue
             try:
-                check_marks(marks, shown, images.names[row])
+                check_marks(marks, image, name)
             except InputError as error:
                 return str(error)
-            seen += int(((marks.flags == PLAIN) & ~_cut(marks.boxes, (shown.height, shown.width))).sum())
+            seen += int(((marks.flags == PLAIN) & ~_cut(marks.boxes, (image.height, image.width))).sum())
         if not seen:
             return f"no object of {split} that counts lies in the square that a backbone sees"
     return None
 
 
-def notes(opened: Splits) -> list[str]:
-    """A few lines a split; none where images are all there is."""
+def notes(opened: Splits, shown: Shown | None = None) -> list[str]:
+    """A few lines a split; none where images are all there is.  `shown` as of `refusal`."""
+    shown = headers(opened) if shown is None else shown
     lines = []
     for split, images in opened.items():
         where = f"{split}: " if images.split else ""
         if images.groups is not None:
             lines += [f"{where}{line}" for line in _groups(images.groups)]
         if isinstance(images.targets, Objects):
-            lines += [f"{where}{line}" for line in _objects(images)]
+            lines += [f"{where}{line}" for line in _objects(images, shown[split])]
     return lines
 
 
@@ -89,7 +113,7 @@ def _relations(relations: Any) -> list[str]:
     return said
 
 
-def _objects(images: ImageSet) -> list[str]:
+def _objects(images: ImageSet, shown: Sequence[Header | None]) -> list[str]:
     objects = images.objects
     labels = np.concatenate([marks.labels for marks in objects.marks])
     flags = np.concatenate([marks.flags for marks in objects.marks])
@@ -111,7 +135,7 @@ def _objects(images: ImageSet) -> list[str]:
     empty = sum(not len(marks) for marks in objects.marks)
     if empty:
         said.append(f"{counted(empty, 'image')} without any object")
-    sizes = _sizes(images)
+    sizes = _sizes(images.objects, shown)
     small, outside = _small(objects, sizes), _outside(objects, sizes)
     if small:
         said.append(f"{small:.0%} narrower than a sixteenth of their image's shorter side")
@@ -122,13 +146,12 @@ def _objects(images: ImageSet) -> list[str]:
     return [*lines, *([" · ".join(said)] if said else [])]
 
 
-def _sizes(images: ImageSet) -> list[Size | None]:
+def _sizes(objects: Objects, shown: Sequence[Header | None]) -> list[Size | None]:
     """(height, width) of each image, as its annotation states or its header says; None where neither does."""
-    found: list[Size | None] = []
-    for row, marks in enumerate(images.objects.marks):
-        shown = _header(images, row, MAX_PIXELS) if marks.size is None and len(marks) else None
-        found.append(marks.size if shown is None else (shown.height, shown.width))
-    return found
+    return [
+        marks.size if marks.size is not None or image is None else (image.height, image.width)
+        for marks, image in zip(objects.marks, shown, strict=True)
+    ]
 
 
 def _small(objects: Objects, sizes: list[Size | None]) -> float:
@@ -156,11 +179,3 @@ def _cut(boxes: np.ndarray, size: Size) -> np.ndarray:
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     apart = np.abs(middle - np.array([size[1], size[0]]) / 2)  # from the middle of the image, in pixels
     return np.asarray(apart.max(axis=1) > min(size) / 2)
-
-
-def _header(images: ImageSet, row: int, max_pixels: int) -> Header | None:
-    """None of an image that cannot be read, which is said elsewhere."""
-    try:
-        return header(images.sources[row], max_pixels=max_pixels)
-    except UnreadableImageError:
-        return None

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from visbench import console
+from visbench.board_formats import FORMATS as BOARDS
 from visbench.cli.common import Command
 from visbench.cli.options import DEFAULT_RESULTS, apply
 from visbench.errors import UsageError
 
-FORMATS = ("terminal", "md", "csv", "latex", "html", "json")
+FORMATS = ("terminal", *BOARDS)
 
 _records = apply(
     click.option(

@@ -7,18 +7,11 @@ from pathlib import Path
 import click
 
 from visbench import console
+from visbench.board_formats import FORMATS as BOARDS
 from visbench.cli.common import Command
 from visbench.cli.options import DEFAULT_RESULTS
 
-FORMATS = (
-    "csv",
-    "wide",
-    "parquet",
-    "latex",
-    "md",
-    "html",
-    "json",
-)  # visbench.export has them too, but starts numpy
+FORMATS = ("csv", "wide", "parquet", *(form for form in BOARDS if form != "csv"))
 
 
 @click.command(cls=Command)

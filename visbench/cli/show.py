@@ -10,6 +10,7 @@ from visbench.cli import options as shared
 from visbench.cli.common import Command, Group
 from visbench.cli.run import task_command as run_command
 from visbench.cli.truth import EXAMPLES
+from visbench.showing.table import MATRIX
 from visbench.task import Task
 from visbench.tasks import TASKS
 
@@ -23,7 +24,6 @@ _NOT_MINE = (  # of the options of `run`: a picture writes no record, and shows 
     "controls",
     "seeds",
 )
-_MATRIX = ("classification", "zeroshot")
 _BOTH = "Which view: samples, or who is taken for whom.  [default: samples]"
 
 
@@ -62,7 +62,7 @@ def task_command(task: Task) -> click.Command:
     view = click.option("--view", type=click.Choice(["samples", "confusion"]), help=_BOTH)
 
     @click.command(task.name, cls=Command, help=_help(task), short_help=task.summary)
-    @shared.apply(_choice, *([view] if task.name in _MATRIX else []))
+    @shared.apply(_choice, *([view] if task.name in MATRIX else []))
     def command(**given: Any) -> None:
         from visbench.cli.showing import show_task  # brings in numpy and more
 
@@ -76,7 +76,7 @@ def task_command(task: Task) -> click.Command:
 
 def _help(task: Task) -> str:
     data = EXAMPLES.get(task.name, "photos/")
-    more = f"\nvisbench show {task.name} {data} --view confusion" if task.name in _MATRIX else ""
+    more = f"\nvisbench show {task.name} {data} --view confusion" if task.name in MATRIX else ""
     return (
         f"{_SHOWN} Features and probe are those of `visbench run {task.name}` with the same options.\n\n{task.layout}"
         f"\n\n\b\nvisbench show {task.name} {data} --backbone dinov2_vits14 --worst 6 -o seen.png{more}"

@@ -13,21 +13,9 @@ from visbench.errors import UsageError
 from visbench.options import make_options
 from visbench.replacing import replacing
 from visbench.showing.choosing import Wanted, chosen, said, wanted
+from visbench.showing.table import FEATURES, MATRIX, VIEWS
 from visbench.task import Task
 from visbench.tasks import get_task
-
-FEATURES = "features"  # not a task: the patch features themselves
-VIEWS = {
-    "classification": "classes",
-    "zeroshot": "classes",
-    "retrieval": "neighbours",
-    "similarity": "triplets",
-    "relative_pose": "poses",
-    "correspondence": "matches",
-    "detection": "boxes",
-    "instance_segmentation": "boxes",
-}
-MATRIX = ("classification", "zeroshot")  # tasks that have a matrix of who is taken for whom
 
 
 def module_of(task: Task) -> str:
